@@ -139,6 +139,7 @@ def build_set(config: TrainConfig, home: Path, *, pool: Pool | None = None) -> D
     exclude: Iterable[str] = ()
     if data.exclude_rl:
         kept = select_tasks(config.tasks.train, "tasks.train")
+        # By text as well: another set may ask the same question under another id.
         exclude = [text for task, _ in kept for text in (task.id, task.question)]
     settings = SetSettings(
         selection=data.select,
@@ -198,9 +199,10 @@ def _pool_of(config: TrainConfig, pool: Pool | None) -> Pool | PoolOf:
 
 
 def _leader(config: TrainConfig, pool: Pool, strategy: Strategy) -> str | Model:
-    """Who leads: a name of the pool, or a model that a function makes."""
+    """The teacher: a name of the pool, or a model that a function makes."""
     teacher = config.data.collect.teacher
     if isinstance(teacher, str):
+        # Raises for a name that the pool lacks, before any run is paid for.
         pool.model(teacher)
         return teacher
     made = make_named(teacher, EXPERTS, "data.collect.teacher", pool=pool, strategy=strategy)

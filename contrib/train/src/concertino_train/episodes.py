@@ -367,7 +367,7 @@ class Episode:
 
 
 class _RunReader:
-    """What a run's events say, told as rounds."""
+    """Reads the events of a run as rounds and sums."""
 
     def __init__(
         self,
@@ -378,10 +378,12 @@ class _RunReader:
     ) -> None:
         self.run = run
         self.pool = pool
+        # Only a call that started has an event with its kind.
         self.kinds = {e.name: e.kind for e in run.events if isinstance(e, CallStarted)}
         self.replies = [e for e in run.events if isinstance(e, Replied) and e.role not in others]
         self.own = [e.observation for e in self.replies]
         found = list(readings) if readings is not None else _readings(run, self.replies)
+        # A strategy has not read replies behind the point where a run broke off.
         self.readings = [*found, *[None] * (len(self.replies) - len(found))]
 
     # -- rounds --------------------------------------------------------------------------------------------------------
@@ -389,6 +391,7 @@ class _RunReader:
     def rounds(self) -> Iterator[EpisodeRound]:
         """Replies and plans in the order of events; a plan belongs to the last reply before it, if none had it yet."""
         plans, spoken = iter(self.run.rounds), 0
+        # By identity, as two replies may be equal.
         places = {id(told): place for place, told in enumerate(self.replies)}
         heard = 0
         for event in self.run.events:
@@ -397,6 +400,7 @@ class _RunReader:
             elif isinstance(event, Planned):
                 planned = next(plans)
                 calls, issues = self._calls(planned), tuple(issue.code for issue in planned.issues)
+                # A plan belongs to the last reply before it; those between led to none.
                 yield from (self._unplanned(place) for place in range(spoken, heard - 1))
                 if spoken < heard:
                     yield self._round("calls", self.replies[heard - 1], calls, issues)
@@ -422,6 +426,7 @@ class _RunReader:
         if not reading.understood:
             return "unread"
         following = self.readings[place + 1 : place + 2]
+        # A closing question follows only what ended the run; any other text leads on to the next one.
         if following:
             return "final" if following[0] is not None and following[0].closing else "said"
         return "final" if reading.calls or self.run.answer is not None else "said"
@@ -440,6 +445,7 @@ class _RunReader:
         )
 
     def _calls(self, planned: Any) -> tuple[Called, ...]:
+        # Calls of one level of the plan depend on each other in nothing, so they can run at the same time.
         width = {call_id: len(level) for level in planned.plan.levels() for call_id in level}
         seen = zip(planned.plan.calls, planned.observations, strict=True)
         return tuple(
@@ -466,11 +472,12 @@ class _RunReader:
         return sum(_tokens(told.reply) for told in self.replies)
 
     def sequence_tokens(self) -> int:
-        """Of the longest conversation of one role, what stands behind its first prompt."""
+        """Tokens behind the first prompt in the longest conversation of one role."""
         first: dict[str, int] = {}
         longest = 0
         for told in self.replies:
             read = _prompt_tokens(told.reply)
+            # A role's first prompt is the question and the pool, which the policy has not caused.
             behind = read + _tokens(told.reply) - first.setdefault(told.role, read)
             longest = max(longest, behind)
         return max(longest, 0)
@@ -488,15 +495,17 @@ class _RunReader:
     def unpriced(self) -> tuple[str, ...]:
         """Those without a price: the models if they are known, else the agents that used them."""
         found = {seen.name for seen in self._ended() if seen.usage.unpriced}
+        # An agent's requests include those of its model, so the model is the one that lacks a price.
         models = {name for name in found if self._kind(name) in ("model", "unknown")}
         return tuple(sorted(models or found))
 
 
 def _readings(run: Run, replies: Sequence[Replied]) -> list[Reading | None]:
-    """What the strategy of a run found in these replies."""
+    """Readings of these replies, from a replay of the run's trace."""
     from concertino_train.data.replaying import readings_of
 
     found = readings_of(run.trace)
+    # A request that was made again has `~2` and so on behind its id; the strategy knows the plain one.
     return [found.get(told.call_id.partition("~")[0]) for told in replies]
 
 
@@ -516,6 +525,7 @@ def _plain(value: Any) -> dict[str, Any]:
     data: dict[str, Any] = {}
     for each in fields(value):
         held = getattr(value, each.name)
+        # A reader puts defaults back, and lines of JSON stay short.
         if held == each.default or held in ((), {}):
             continue
         data[each.name] = list(held) if isinstance(held, tuple) else dict(held) if isinstance(held, Mapping) else held

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from concertino_local.codec import ChatCodec
 
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "config.json", "adapter_config.json")
+# Weights of any format: transformers would find a file that was left from another export first.
 _OF_ANOTHER = (*_WEIGHTS, "adapter_model.bin", "pytorch_model*.bin*", "generation_config.json")
 
 
@@ -161,6 +162,7 @@ def _roles_in(folder: Path) -> list[str]:
     """Roles that have folders of weights in a folder of a model."""
     if _holds_weights(folder) or not (folder / "tokenizer_config.json").is_file():
         return []
+    # Only a folder of roles has a tokenizer and no weights of its own.
     return sorted(each.name for each in folder.iterdir() if each.is_dir() and _holds_weights(each))
 
 
@@ -169,6 +171,7 @@ def settings_of(*folders: Path) -> TrainConfig | None:
     for folder in folders:
         for place in (folder, folder.parent, folder.parent.parent):
             if (place / SETTINGS).is_file():
+                # Unchecked: what the settings name need not be installed where a model is exported.
                 return load_config(place / SETTINGS, check=False)
             if (place / "config.yaml").is_file() and (place / "checkpoints").is_dir():
                 return load_config(place / "config.yaml", check=False)
@@ -221,7 +224,7 @@ def _converted(source: Path, target: Path, base: str, merge: bool, dtype: str) -
 
 
 def _generation(target: Path, codec: ChatCodec, config: TrainConfig | None) -> None:
-    """How it samples where nobody says: as it was trained to."""
+    """Write the defaults of sampling: those of the training."""
     file = target / "generation_config.json"
     known = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     own = config.rollout if config is not None else None
@@ -229,9 +232,11 @@ def _generation(target: Path, codec: ChatCodec, config: TrainConfig | None) -> N
     ends = list(codec.end_ids)
     settings = {
         **known,
+        # What the base model was made to sample with is not what this policy was trained with.
         "do_sample": True,
         "temperature": 1.0,
         "top_p": 1.0,
+        # Otherwise transformers would take its default of 50, which training never had.
         "top_k": 0,
         **sampling,
         "eos_token_id": ends if len(ends) > 1 else ends[0],

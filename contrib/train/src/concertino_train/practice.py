@@ -68,6 +68,7 @@ def tasks(
     if (count is not None and count < 0) or start < 0:
         raise ValueError(f"count={count}, start={start}: expected 0 or more")
     topics = [topics] if isinstance(topics, str) else list(topics)
+    # A question of three parts asks three different topics.
     if len(set(topics) & set(TOPICS)) < max(3, len(topics)):
         raise ValueError(f"topics={topics!r}: expected at least 3 different ones of {', '.join(TOPICS)}")
     return _generate(kind, cases, count, seed, split, start, topics)

@@ -27,7 +27,7 @@ Precision = Literal["auto", "float32", "bfloat16", "float16"]
 
 
 def did_you_mean(given: str, known: Sequence[str]) -> str:
-    """What to write instead of an unknown name."""
+    """A hint on an unknown name: near names, or all that are known."""
     near = near_names(given, known)
     return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known) or 'none'}"
 
@@ -39,6 +39,7 @@ class Section(BaseModel):
         UsageError: a value cannot be; names the class, the field, the value and what is expected.
     """
 
+    # Strict: YAML's `on`, or a number in quotes, is more often a mistake than meant.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     def check(self) -> None:
@@ -49,7 +50,8 @@ class Section(BaseModel):
         """
 
     def changed(self, **values: Any) -> Self:
-        """The same with other values, checked."""
+        """A copy with other values, checked."""
+        # Through the constructor, as `model_copy` would check nothing.
         return type(self)(**{**dict(self), **values})
 
     @model_validator(mode="wrap")

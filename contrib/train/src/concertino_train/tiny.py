@@ -126,6 +126,7 @@ def new_tokenizer(
     base = list(dict.fromkeys([*tags, *ROLES, *map(str, range(100))]))
     fixed = [*base, *(find_phrases(texts, base) if phrases is None else phrases)]
     room = size - len(fixed)
+    # Every byte, and three special tokens.
     if room < 256 + 3:
         raise UsageError(
             f"new_tokenizer(size={size}): expected at least {len(fixed) + 259} for bytes, tags and numbers"
@@ -143,6 +144,7 @@ def new_tokenizer(
         show_progress=False,
     )
     backend.train_from_iterator(_between(texts, fixed), trainer)
+    # Special tokens are dropped when a text is decoded, and a reward would not see the tags.
     backend.add_tokens([AddedToken(text, normalized=False, special=False) for text in fixed])
     make: Any = PreTrainedTokenizerFast  # its constructor has no annotations
     tokenizer: PreTrainedTokenizerFast = make(
@@ -260,6 +262,7 @@ def new_model(
         dtype="float32",
         initializer_range=0.6 * hidden**-0.5,
     )
+    # The random numbers of whoever calls this go on as if nothing had been drawn.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Qwen3ForCausalLM(config)

@@ -56,6 +56,7 @@ class Engine:
                 raise ProviderError(f"{self.settings.path}: the model is closed", failure=FailureClass.CALLER)
             self._inbox.put(job)
             if self._thread is None:
+                # A daemon: `_end_all` says how long the interpreter waits for it.
                 self._thread = threading.Thread(target=self._work, name="concertino-local", daemon=True)
                 self._thread.start()
                 _running.add(self)
@@ -80,6 +81,7 @@ class Engine:
     def _take(self, *, wait: bool) -> list[Job | None]:
         """The jobs that have come; at least one if `wait`."""
         jobs = [self._inbox.get()] if wait else []
+        # Only this thread takes, so what is not empty stays so until `get`.
         while not self._inbox.empty():
             jobs.append(self._inbox.get())
         return jobs
@@ -89,8 +91,10 @@ class Engine:
         error: BaseException = ProviderError(f"{self.settings.path}: the model was closed", failure=FailureClass.CALLER)
         try:
             left, error = self._serve(error)
+        # Whatever ended the thread, every job that it took has to be answered.
         except BaseException as raised:
             error = raised
+        # Under the lock: a job comes either before this and is answered here, or after it and finds no thread.
         with self._lock:
             left += [job for job in self._take(wait=False) if job is not None]
             self._thread = None
@@ -105,6 +109,7 @@ class Engine:
 
     def _serve(self, closed: BaseException) -> tuple[list[Job], BaseException]:
         """Load the model and work until the end: the jobs that got no answer, and why."""
+        # Imported in the thread, since torch takes seconds and the event loop must not wait.
         from .loading import load
         from .session import Session
 
@@ -113,6 +118,7 @@ class Engine:
         return Session(self.settings, loaded, self.stats, self._take).run(closed), closed
 
 
+# Weak, so that a model that nobody uses is collected.
 _running: weakref.WeakSet[Engine] = weakref.WeakSet()
 
 

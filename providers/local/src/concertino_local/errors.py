@@ -17,4 +17,5 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
     text = str(error).lower()
+    # The allocator of the CPU raises a plain RuntimeError.
     return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)

@@ -30,9 +30,11 @@ class Grammar:
     def allowed(self) -> torch.Tensor:
         """Which tokens may come next: (vocabulary,) of bool, on the CPU."""
         packed = torch.frombuffer(bytearray(self._matcher.compute_bitmask()), dtype=torch.uint8)
+        # One bit for each token, the lowest first.
         bits = (packed[:, None] >> torch.arange(8, dtype=torch.uint8)) & 1
         mask = torch.zeros(self._size, dtype=torch.bool)
         flat = bits.flatten()[: self._size].bool()
+        # A network may have more rows than the tokenizer has tokens; those stay forbidden.
         mask[: len(flat)] = flat
         return mask
 

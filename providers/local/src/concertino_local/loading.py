@@ -209,6 +209,7 @@ def _cannot_be_batched(network: Any) -> bool:
 def _defaults(settings: LocalSettings, generation: Any) -> tuple[float, float, int]:
     """Temperature, top_p and top_k of requests that name none: the settings', else the generation config's."""
     temperature, top_p, top_k = settings.temperature, settings.top_p, settings.top_k
+    # What a generation config says of temperature counts only where it samples.
     if temperature is None:
         temperature = (generation.temperature or 1.0) if generation.do_sample else 0.0
     if top_p is None:

@@ -87,6 +87,7 @@ class LocalModel(Model):
                 yield event
             yield _reply(event, request)
         finally:
+            # A reader who stops early leaves the batch.
             job.channel.cancelled = True
 
     def count_tokens(self, text: str) -> int:
@@ -107,6 +108,7 @@ class LocalModel(Model):
         ended = asyncio.Event()
         thread = self._engine.close(lambda: loop.call_soon_threadsafe(ended.set))
         if thread is not None:
+            # The thread frees the memory of the model, which a new one may need at once.
             await ended.wait()
             thread.join()
 
@@ -236,6 +238,7 @@ def _reply(row: RequestRow, request: ChatRequest) -> Reply:
     """The reply of a finished row."""
     assert row.transcript is not None
     reader = row.transcript.reader
+    # Ids go on from those in the conversation, so that every result has one call.
     known = sum(len(message.tool_calls) for message in request.messages)
     calls = tuple(replace(call, id=f"call{number:05d}") for number, call in enumerate(reader.calls, known))
     wanted = request.sampling.logprobs
@@ -257,6 +260,7 @@ def _reply(row: RequestRow, request: ChatRequest) -> Reply:
     )
     if row.transcript.stopped:
         return reply  # its ids continue past its text
+    # The digest shows later whether somebody has changed the turn, whose ids then say something else.
     return replace(reply, extra={**reply.extra, "token_ids": list(row.ids), "digest": digest(reply)})
 
 

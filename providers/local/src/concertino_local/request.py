@@ -115,6 +115,7 @@ class RequestRow(BatchRow):
         Returns:
             The visible text that it adds; `finish_reason` is set if it ends the reply.
         """
+        # Before the transcript moves on: the token was chosen under the grammar as it stands now.
         if self.grammar is not None and self._speaks:
             self.grammar.take(token)
         self.ids.append(token)
@@ -123,6 +124,7 @@ class RequestRow(BatchRow):
         if token in self.ends:
             self.finish_reason = "stop"
         elif self.transcript is not None:
+            # A token may open or close the reasoning, and its marks count as part of it.
             before = self.transcript.reader.thinking
             piece = self.transcript.add(token)
             self.thought += before or self.transcript.reader.thinking

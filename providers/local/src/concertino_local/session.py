@@ -123,6 +123,7 @@ class Session:
         """Begin what may begin, in the order of arrival."""
         while self._waiting and len(self._rows()) < self._most:
             job = self._waiting[0]
+            # It may change the weights, and rows under way would go on with others than they began with.
             if job.alone is not None and self._rows():
                 return
             self._waiting.popleft()
@@ -134,6 +135,7 @@ class Session:
                     row.weights = self.stats.weights
                     row.number, self._arrivals = self._arrivals, self._arrivals + 1
                     self._pending.append(row)
+            # A request that cannot be prepared fails alone; the batch goes on.
             except Exception as error:
                 self._fail([job.channel], error)
 
@@ -154,6 +156,7 @@ class Session:
     def _flush(self) -> None:
         for loop, events in self._outbox.items():
             if not call_in(loop, events):
+                # Its event loop is closed, so nobody can wait for them any more.
                 for channel, _ in events:
                     channel.cancelled = True
         self._outbox = {}
@@ -171,6 +174,7 @@ class Session:
         try:
             reading.advance()
         except Exception as error:
+            # Rows of other parts of the same reading are read again, as nothing is wrong with them.
             failed = set(map(id, reading.current))
             self._fail([row.channel for row in reading.current], self._explain(error))
             self._pending = [row for row in reading.waiting if id(row) not in failed] + self._pending
@@ -185,11 +189,13 @@ class Session:
 
     def _step(self) -> None:
         """One token for each row of the batch."""
+        # After a failure the rows that are left try again at once; each failure takes one row at least.
         while rows := self.sampler.rows:
             try:
                 tokens, logprobs = (each.tolist() for each in self.sampler.step())
                 if not all(map(math.isfinite, logprobs)):
                     raise FloatingPointError("the model's logits are not finite; its weights or its dtype are broken")
+            # Whatever the network raises concerns rows; the thread has to live on for the others.
             except Exception as error:
                 self.sampler.undo()
                 self._shed(error)
@@ -212,6 +218,7 @@ class Session:
 
     def _shed(self, error: Exception) -> None:
         """After a failed step: the youngest row leaves if memory ran out, else all do."""
+        # The youngest has the least to lose.
         youngest = max(self.sampler.rows, key=lambda row: row.number)
         gone = [youngest] if is_out_of_memory(error) else self.sampler.rows
         self._fail([row.channel for row in gone], self._explain(error))
@@ -221,7 +228,9 @@ class Session:
         """A failure of the network in words that help."""
         if not is_out_of_memory(error):
             return error
+        # Memory that is only kept for later is freed before others try again.
         self.prefixes.clear()
+        # Alone it will never fit; beside others it may, later.
         alone = len(self._rows()) <= 1
         return ProviderError(
             f"{self.settings.path}: out of memory with {len(self.sampler.rows)} requests under way ({error}); lower "

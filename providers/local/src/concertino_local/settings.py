@@ -85,6 +85,7 @@ def read_settings(name: str, options: Mapping[str, Any]) -> LocalSettings:
         if value is None and key in _OPTIONAL:
             continue
         expected, fits = _RULES[key]
+        # True is a whole number to Python, and no setting is meant by it.
         if isinstance(value, bool) or not fits(value):
             raise SpecError(f"model {name!r}: {key}={value!r}; expected {expected}")
     return LocalSettings(**{**options, "template_options": dict(options.get("template_options") or {})})

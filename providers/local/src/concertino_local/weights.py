@@ -29,6 +29,7 @@ def replace_weights(session: Session, weights: Weights, version: str) -> str:
     Raises:
         ProviderError: the weights do not fit; nothing has changed.
     """
+    # The worker runs in inference mode, and weights that are made there cannot be changed outside of it.
     with torch.inference_mode(False), torch.no_grad():
         network = session.loaded.network
         if isinstance(weights, Mapping):
@@ -63,6 +64,7 @@ def check(own: Mapping[str, torch.Tensor], given: Mapping[str, torch.Tensor], wh
             raise caller_error(
                 f"{what} has {name!r} in the shape {tuple(tensor.shape)}; expected {tuple(own[name].shape)}"
             )
+    # Tied weights share memory, so one of their names covers the others.
     covered = {own[name].data_ptr() for name in given}
     missing = [name for name, tensor in own.items() if name not in given and tensor.data_ptr() not in covered]
     if missing:
@@ -75,6 +77,7 @@ def _plain(network: Any) -> dict[str, torch.Tensor]:
     tensors: dict[str, torch.Tensor] = network.state_dict()
     if not hasattr(network, "get_base_model"):
         return tensors
+    # peft wraps each layer, and names what was there before `base_layer`.
     named = {name.removeprefix("base_model.model.").replace(".base_layer.", "."): t for name, t in tensors.items()}
     return {name: tensor for name, tensor in named.items() if ".lora_" not in name}
 

@@ -49,6 +49,7 @@ def demo_members(seed: int = 0) -> list[ToolSpec | AgentSpec | ModelSpec]:
         calculate,
         read_problem,
         combine,
+        # Longer than any request that is answered, so that only the one that hangs is cut off.
         solve.with_(timeout=1.2),
         *(model_spec(name, skill) for name, skill in skills.items()),
         leader_spec().with_(factory=lambda: ScriptedLeader(pace=Pace(0.1, 0.0003), slip=True, seed=seed)),

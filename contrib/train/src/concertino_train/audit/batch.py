@@ -70,6 +70,7 @@ def look_at_rewards(
         seen = f"all {figures.rows} rewards are {figures.least:.4g}"
         change = "Check that the grader grades, and that the reward reads what differs between rollouts"
         findings.append(AuditFinding("fail", "all-equal", seen, change))
+    # The lesser of both bounds: with a failure below the warning it still has to be found.
     elif compared and figures.zero_variance_share >= min(ZERO_VARIANCE_WARN, ZERO_VARIANCE_FAIL):
         fails = figures.zero_variance_share >= ZERO_VARIANCE_FAIL
         seen = f"{figures.zero_variance} of {compared} groups have equal rewards"
@@ -124,6 +125,7 @@ def look_at_rows(rows: Sequence[AuditRow]) -> list[AuditFinding]:
 
 
 def _credit(row: AuditRow) -> npt.NDArray[np.float64]:
+    # One number counts for the policy's tokens only, so it cannot stand on masked ones.
     if isinstance(row.credit, (int, float)):
         return np.where(np.asarray(row.mask) > 0, float(row.credit), 0.0)
     return np.asarray(row.credit, dtype=np.float64)

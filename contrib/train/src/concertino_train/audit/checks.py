@@ -47,6 +47,7 @@ def audit(
         return AuditReport.of(reward.name, findings, {"groups": 0, "episodes": 0})
     findings += look_at_groups(groups)
     figures: dict[str, Any] = {"groups": len(groups), "episodes": sum(map(len, groups.values()))}
+    # Rewards refuse groups that are mixed, and everything else rests on rewards.
     if any(finding.code == "mixed-group" for finding in findings):
         return AuditReport.of(reward.name, findings, figures)
     try:
@@ -67,7 +68,7 @@ def _scored(
     filters: Filters | None,
     figures: dict[str, Any],
 ) -> list[AuditFinding]:
-    """What the scores of the batch show; the figures are filled in."""
+    """Findings from the scores of the batch; fills in the figures."""
     totals = [scored.total for group in scores.values() for scored in group]
     keys = [GroupKey(name) for name, group in groups.items() for _ in group]
     of_batch = group_statistics(totals, Groups.of(keys), threshold=HOMOGENEITY)

@@ -34,7 +34,7 @@ class Gain(NamedTuple):
 
 
 def probe_spending(groups: Mapping[str, Sequence[Episode]], reward: Reward, tolerance: float) -> list[AuditFinding]:
-    """Does an episode earn more by spending more?"""
+    """Find episodes that would earn more by spending more."""
     gains: dict[str, Gain] = {}
     where: dict[str, set[str]] = {}
     for name, group in _some(groups):
@@ -63,8 +63,10 @@ def _spending_gains(name: str, group: Sequence[Episode], reward: Reward, toleran
         spent = [float(getattr(episode.totals, what)) for episode in group]
         for place, episode in enumerate(group):
             for more in _steps(spent, place):
+                # In its own group, since a reward may compare: the others stay as they are.
                 changed = replace(episode, totals=_with(episode.totals, what, more))
                 now = reward.score([*group[:place], changed, *group[place + 1 :]])[place].total
+                # Relative for large rewards, whose rounding is larger, too.
                 if now > was[place] + tolerance * max(1.0, abs(was[place])):
                     yield Gain(name, episode.id, what, spent[place], more, was[place], now)
 
@@ -72,6 +74,7 @@ def _spending_gains(name: str, group: Sequence[Episode], reward: Reward, toleran
 def _steps(spent: Sequence[float], place: int) -> list[float]:
     """Larger values to try: the next that another episode spent, the largest, and more than anybody spent."""
     above = [value for value in spent if value > spent[place]]
+    # Rewards with a target or a limit change only beyond it, so one step leaves every bound of the group.
     return sorted({*([min(above), max(above)] if above else ()), 2 * max(spent) + 1})
 
 
@@ -81,7 +84,7 @@ def _with(totals: Totals, what: str, value: float) -> Totals:
 
 
 def probe_right(groups: Mapping[str, Sequence[Episode]], reward: Reward, tolerance: float) -> list[AuditFinding]:
-    """Does a wrong episode earn less by being right?"""
+    """Find wrong episodes that would earn less by being right."""
     worst: tuple[str, str, float, float] | None = None
     where: list[str] = []
     for name, group in _some(groups):
@@ -89,6 +92,7 @@ def probe_right(groups: Mapping[str, Sequence[Episode]], reward: Reward, toleran
         for place, episode in enumerate(group):
             if episode.right:
                 continue
+            # Some terms read the answer itself, so a right verdict alone would be half a change.
             righted = replace(episode, correct=1.0, verdict="right", answer=(episode.expected or (episode.answer,))[0])
             now = reward.score([*group[:place], righted, *group[place + 1 :]])[place].total
             if now < was[place] - tolerance * max(1.0, abs(was[place])):
@@ -108,5 +112,6 @@ def probe_right(groups: Mapping[str, Sequence[Episode]], reward: Reward, toleran
 def _some(groups: Mapping[str, Sequence[Episode]]) -> Iterable[tuple[str, Sequence[Episode]]]:
     """Groups that are probed: evenly from all of them."""
     names = list(groups)
+    # Evenly, as the first groups may all be of one kind.
     step = max(1, len(names) // _MOST)
     return [(name, groups[name]) for name in names[::step][:_MOST]]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 GIB = 2**30
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 _REACHED = 0.35
-"""Of the rate of a large matrix product, what training usually reaches."""
+"""Share of the rate of a large matrix product that training usually reaches."""
 _SHOWN = 20
 """Questions that are looked at."""
 
@@ -75,10 +75,11 @@ class MemoryEstimate:
 
     @property
     def total(self) -> int | None:
-        """All of it, as far as it is known; None where the weights are not."""
+        """Sum of what is known, in bytes; None where the size of the weights is not."""
         if self.weights is None:
             return None
         updating = (self.gradients or 0) + (self.optimizer or 0)
+        # Sampling and updating take turns, so only the larger of the two counts.
         return self.weights + updating + max(self.activations or 0, self.cache or 0)
 
 
@@ -224,12 +225,14 @@ def machine_rate(config: TrainConfig) -> float | None:
     except ImportError:
         return None
     on_gpu = config.trainer.device != "cpu" and torch.cuda.is_available()
+    # Large enough to fill the device, small enough to take a second.
     size, kind = (8192, torch.bfloat16) if on_gpu else (768, torch.float32)
     threads = torch.get_num_threads()
     if config.trainer.threads is not None:
         torch.set_num_threads(config.trainer.threads)
     try:
         one = torch.ones(size, size, dtype=kind, device="cuda" if on_gpu else "cpu")
+        # The first product pays for start-up; the best of four is what the machine can do.
         took = min(_timed(lambda: one @ one, on_gpu) for _ in range(4))
     finally:
         torch.set_num_threads(threads)
@@ -334,6 +337,7 @@ def _memory(config: TrainConfig, shape: ModelShape, work: str, notes: list[str])
     dtype = config.model.dtype
     held = _BYTES.get(dtype, 2 if config.model.adapter is not None and config.trainer.device != "cpu" else 4)
     computed = _BYTES.get(config.trainer.precision, held)
+    # The reference of the KL term is a copy of what is trained, which is everything without an adapter.
     copies = 2 if work == "rl" and config.algorithm.kl and config.model.adapter is None else 1
     policies = len(policy_names(config)) if config.roles.policies == "full" else 1
     weights = shape.parameters * held * copies * policies

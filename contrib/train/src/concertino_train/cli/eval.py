@@ -41,6 +41,7 @@ def eval_command(given: TrainingOptions, checkpoint: Path | None, pool: Path | N
     """
     set_quiet_environment()
     config = settings(given)
+    # A path in the settings is where a training began; only the command line's names what to measure.
     if checkpoint is not None or not (config.model.path and names_path(given.overrides)):
         changed = config.model.model_copy(update={"path": str(find_model_of(checkpoint, Path(config.trainer.output)))})
         config = config.model_copy(update={"model": changed})

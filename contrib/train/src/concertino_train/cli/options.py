@@ -69,6 +69,7 @@ def training_options(*own: Option, estimates: bool = True, resumes: bool = False
             return function(shared, **{name: value for name, value in given.items() if name not in names})
 
         made: Command = common_options(command)
+        # Decorators apply from the last to the first, and --help lists options as they are here.
         for option in reversed(options):
             made = option(made)
         return made

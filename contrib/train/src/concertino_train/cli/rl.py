@@ -54,4 +54,5 @@ def rl_command(given: TrainingOptions) -> None:
         told_as = "  ".join(f"{name} {value:.3f}" for name, value in shown.items())
         write(f"{result.step} steps in {result.seconds:.0f} s  {told_as}", f"model: {result.model}")
     if result.stopped:
+        # What a shell gives for a command that SIGINT has ended.
         sys.exit(130)

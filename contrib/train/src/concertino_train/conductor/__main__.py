@@ -37,6 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     from concertino_train.tiny import new_model, new_tokenizer
 
+    # Products are too small for several threads; processes fill the cores instead.
     torch.set_num_threads(1)
     begun = time.monotonic()
     _tell(f"collecting {given.rows:,} runs of the teacher")
@@ -81,6 +82,7 @@ def _collect(count: int, processes: int, seed: int, slips: float) -> list[list[S
     """All runs in the order of their numbers, by so many processes."""
     starts = range(0, count, 500)
     parts = [range(start, min(start + 500, count)) for start in starts]
+    # Not forked: torch has threads by now, which a fork would leave in the middle of their work.
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         found = pool.map(partial(collect, seed=seed, slips=slips, texts=mixed_writer), parts)
         return [run for part in found for run in part]
@@ -88,6 +90,7 @@ def _collect(count: int, processes: int, seed: int, slips: float) -> list[list[S
 
 def _write(folder: Path, model: Any, tokenizer: Any, record: dict[str, Any]) -> None:
     """The model in 16 bits, its tokenizer, and how it came to be."""
+    # On a copy, since training goes on in 32 bits.
     copy.deepcopy(model).half().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     (folder / "training.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")

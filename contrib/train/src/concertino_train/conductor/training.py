@@ -102,12 +102,14 @@ def train_together(
             _meet(meeting, 0, processes)
             return train(model, rows, settings, tell, keep)
         except RuntimeError as error:
+            # A peer that died shows here only as a broken connection; its status says why.
             ended = [process.exitcode for process in started if process.exitcode]
             if not ended:
                 raise
             told = f"a process of the training ended with status {ended[0]}; see its output, or use one process"
             raise UsageError(told) from error
         finally:
+            # Before the others are joined: they may be waiting for this one.
             if dist.is_initialized():
                 dist.destroy_process_group()
             for process in started:
@@ -117,7 +119,7 @@ def train_together(
 def _take_part(
     meeting: str, rank: int, processes: int, model: Any, rows: Sequence[TokenRow], settings: TrainingSettings
 ) -> None:
-    """What the other processes do."""
+    """Train in a process that was started for it."""
     import torch
     import torch.distributed as dist
 
@@ -158,6 +160,7 @@ def train(
     matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and "embed" not in name]
     others = [p for name, p in model.named_parameters() if not (p.ndim == 2 and "embed" not in name)]
     optimisers: list[Any] = [
+        # Muon is for matrices; embeddings and norms are trained by AdamW, as its authors advise.
         torch.optim.Muon(matrices, lr=settings.muon, weight_decay=0.0, adjust_lr_fn="match_rms_adamw"),
         torch.optim.AdamW(others, lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.0),
     ]
@@ -166,11 +169,13 @@ def train(
     batches = _Batches(rows, settings, peers.rank)
     model.train()
     while True:
+        # The same number in all processes, or they would stop at different steps and wait for each other.
         spent = peers.mean((time.process_time() - begun) / settings.seconds)
         done = step / settings.steps if settings.steps else spent
         if max(done, spent) >= 1:
             break
         batch = batches.draw(done)
+        # Not quite to 0, so that the last steps still count.
         factor = min(1.0, (step + 1) / settings.warm) * max(0.02, 1.0 - done)
         for optimiser, rate in zip(optimisers, (settings.muon, settings.rate), strict=True):
             optimiser.param_groups[0]["lr"] = rate * factor
@@ -212,6 +217,7 @@ class _Peers:
         import torch
 
         if self.count > 1:
+            # One message for all gradients: each would cost a round of its own.
             gradients = [parameter.grad for parameter in model.parameters()]
             mean = self._sum(torch.cat([gradient.flatten() for gradient in gradients])) / self.count
             for gradient, part in zip(gradients, mean.split([each.numel() for each in gradients]), strict=True):
@@ -239,6 +245,7 @@ class _Batches:
         start = self._rng.randrange(among)
         count = max(1, self._tokens // len(self._rows[start].ids))
         start = min(start, max(0, len(self._rows) - count))
+        # Neighbours have about the same length, so little is padded.
         return self._rows[start : start + count]
 
 
@@ -254,4 +261,5 @@ def _loss(model: Any, batch: Sequence[TokenRow]) -> Any:
         learned[place, : len(row.ids)] = torch.from_numpy(row.learned)
     hidden = model.model(input_ids=ids).last_hidden_state[:, :-1]
     wanted = learned[:, 1:]
+    # Only at learned places, as logits over the vocabulary cost more than the rest of the model.
     return torch.nn.functional.cross_entropy(model.lm_head(hidden[wanted]).float(), ids[:, 1:][wanted])

@@ -138,7 +138,7 @@ class TrainConfig(Section):
         return self.model_dump(mode="json")
 
     def text(self) -> str:
-        """The same as YAML."""
+        """The result of `resolved` as YAML."""
         import yaml
 
         return yaml.safe_dump(self.resolved(), sort_keys=False, allow_unicode=True, width=120)
@@ -150,7 +150,7 @@ class TrainConfig(Section):
         return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
 
     def changes(self, other: TrainConfig) -> dict[str, tuple[Any, Any]]:
-        """What makes another training of it: by dotted key, the value here and there."""
+        """Differences that make another training: by dotted key, the value here and there."""
         mine = {".".join(key): value for key, value in _leaves(self.resolved()) if not _scales(key)}
         theirs = {".".join(key): value for key, value in _leaves(other.resolved()) if not _scales(key)}
         return {
@@ -175,6 +175,7 @@ def load_config(
     """
     given = read_settings(source, overrides)
     try:
+        # With a context, sections leave errors to pydantic, which collects all of them with their places.
         config = TrainConfig.model_validate(given.data, context={})
     except ValidationError as error:
         raise UsageError("\n".join(_told(given, each) for each in error.errors())) from None
@@ -182,6 +183,7 @@ def load_config(
         "reward": lambda: make_reward(config.reward),
         "rollout.strategy": lambda: make_strategy(config.rollout.strategy),
     }
+    # A model that was trained elsewhere may name plugins that are not installed here.
     for key, make in made.items() if check else ():
         try:
             make()
@@ -206,6 +208,7 @@ def _told(given: Given, error: ErrorDetails) -> str:
         return f"{prefix}{'.'.join(path[:-1])}: {path[-1]!r} is missing"
     if error["type"] == "value_error":
         text = error["msg"].removeprefix("Value error, ")
+        # Checks of several settings name the one that is wrong first, whose line is nearer than the section's.
         about = re.match(r"[a-z_.]+", text)
         found = given.where([*path, *about[0].split(".")]) if about else place
         return f"{found + ': ' if found else ''}{key + '.' if key else ''}{text}"

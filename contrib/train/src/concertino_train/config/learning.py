@@ -34,11 +34,13 @@ class PolicyUpdate(Section):
     loss: Literal["grpo", "dapo", "dr_grpo"] = "dapo"
     ratio: Literal["token", "sequence"] = "token"
     clip_low: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    # DAPO section 3.1 (clip-higher): more room above lets unlikely tokens grow.
     clip_high: Above = 0.28
     kl: Amount = 0.0
     row_tokens: Count | None = None
     old: Literal["recomputed", "sampled"] = "recomputed"
     correction: Literal["none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"] = "none"
+    # The bound that TRL uses for its own correction.
     correction_cap: Above = 3.0
 
     def check(self) -> None:

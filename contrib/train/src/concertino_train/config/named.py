@@ -82,11 +82,12 @@ def _made(section: StrategySection) -> Strategy:
     """What a function gives: `{name: my-strategy, make: "module:function", turns: 2}`."""
     settings = section.settings
     called = type(section)(name=str(settings.pop("make")), **settings)
+    # `name` says what it has to be; who makes it stands in `make`.
     return _named_so(make_named(called, MAKERS, "rollout.strategy.make"), called.name, section.name)
 
 
 def _named_so(strategy: Any, maker: str, name: str) -> Strategy:
-    """What was made, if it is the strategy that was asked for."""
+    """Return what was made; refuse it if it is not the strategy that was asked for."""
     if not isinstance(strategy, Strategy) or strategy.name != name:
         got = strategy.name if isinstance(strategy, Strategy) else type(strategy).__name__
         raise UsageError(f"rollout.strategy: {maker} gave {got}; expected the strategy {name!r}")

@@ -46,6 +46,7 @@ class _Loader(yaml.SafeLoader):
     """YAML whose numbers may be written 1e-6, as YAML 1.2 and everybody else has them."""
 
 
+# PyYAML reads YAML 1.1, in which 1e-6 is a text.
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(r"^[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$|^[-+]?\.(?:inf|Inf)$|^\.(?:nan|NaN)$"),
@@ -83,6 +84,7 @@ class Given:
         if keys[0] == "pool" and isinstance(pool, Mapping) and _another_source(keys[:1], pool, {keys[-1]: value}):
             self.data = {**self.data, "pool": {}}
         self.data = _placed(self.data, keys, value)
+        # Places of what stood there are of settings that no longer exist.
         self.places = {path: where for path, where in self.places.items() if path[: len(keys)] != keys}
         self.places[keys] = place
 
@@ -137,9 +139,11 @@ def read_settings(source: str | Path | Mapping[str, Any] | None, overrides: Sequ
 def _read(name: str, folder: Path, above: list[str]) -> Given:
     """A file or a recipe, on top of its bases."""
     file = folder / name
+    # A name with the ending of a file means one, so that a missing file is not looked for among the recipes.
     if file.is_file() or name.endswith((".yaml", ".yml")):
         place, home = str(file), file.parent
         try:
+            # Editors on Windows write a mark in front, which YAML would take for a part of the first key.
             text = file.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{place}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
@@ -165,6 +169,7 @@ def _based(given: Given, folder: Path, above: list[str], place: str) -> Given:
 
 def _parsed(text: str, place: str) -> Given:
     try:
+        # Read once more for the lines, as the data does not know where it stood.
         node = yaml.compose(text, Loader=_Loader)
         data = yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, RecursionError) as error:
@@ -179,7 +184,7 @@ def _parsed(text: str, place: str) -> Given:
 
 
 def _places(node: yaml.Node | None, path: Keys, place: str) -> Iterator[tuple[Keys, str]]:
-    """Where each key stands."""
+    """Each key with its place: file and line."""
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             yield (*path, str(key.value)), f"{place}:{key.start_mark.line + 1}"

@@ -116,6 +116,7 @@ def make_set(
     """
     made = settings or SetSettings()
     paths = [Path(results)] if isinstance(results, str | Path) else [Path(path) for path in results]
+    # One file named twice would teach each of its runs twice.
     if not paths or len({path.resolve() for path in paths}) < len(paths):
         raise UsageError(f"results={', '.join(map(str, paths)) or 'none'}: expected different results files")
     names = _short(paths)

@@ -94,7 +94,7 @@ def _counts(names: Iterable[str]) -> dict[str, int]:
 
 
 def source_of(path: Path) -> dict[str, Any]:
-    """What a card says of a results file."""
+    """Name, digest and header of a results file, as a card shows them."""
     header = read_results(path).header
     known = {
         key: header[key] for key in ("fingerprint", "pool", "tasks", "samples", "seed", "versions") if key in header

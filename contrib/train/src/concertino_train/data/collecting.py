@@ -121,4 +121,5 @@ async def collect(
 def _at(system: System, temperature: float) -> System:
     """A teacher at a temperature."""
     sampling = (system.sampling or Sampling()).with_(temperature=temperature)
+    # As part of the name, so that an interrupted collection finds its runs again.
     return replace(system, name=f"{system.name}@{temperature:g}", sampling=sampling)

@@ -131,6 +131,7 @@ def _joined(id: str, line: Sequence[Spoken], exact: bool, about: Mapping[str, st
         own.append(len(messages))
         if wrong := faults_of(said, exact):
             faults[len(messages)] = wrong
+        # Without what a server said of itself, which would make equal sets differ.
         messages.append(replace(Message.of(said.reply), extra={}))
     return RoleConversation(
         id,

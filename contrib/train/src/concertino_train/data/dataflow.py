@@ -85,12 +85,13 @@ def dependencies(known: str, calls: Sequence[MadeValue], writes: Collection[str]
             if not other.seen.ok or made.repeats(other) or other.name in writes or made.name in writes:
                 needed.add(earlier)
         found.append(frozenset(needed))
+        # Behind its own sources: a call cannot need itself.
         flow.told(made)
     return found
 
 
 def sources_of(known: str, calls: Sequence[MadeValue], place: int) -> dict[str, int]:
-    """Of a call's arguments, the words that came from earlier results, and from which one each."""
+    """Words of a call's arguments that came from earlier results, each with the place of that result."""
     flow = _Flow(known)
     for made in calls[:place]:
         flow.told(made)
@@ -126,6 +127,7 @@ class _Flow:
     def told(self, made: MadeValue) -> None:
         """The policy's text with its call, then the result."""
         for text in (made.thought, *leaves(made.arguments)):
+            # A word of a result that the policy repeats is still the result's.
             self.known.update(word for word in _tokens(text) if word not in self.origin)
         words = [word for text in leaves(made.seen.content) for word in _tokens(text)]
         for word in words:
@@ -193,6 +195,7 @@ def _is_name(written: str, *, after: str, first: bool) -> bool:
 
 def leaves(value: Any) -> Iterator[str]:
     """The texts and numbers in data, as texts."""
+    # Truth values stand everywhere and tell no result from another.
     if isinstance(value, bool) or value is None:
         return
     if isinstance(value, str):

@@ -77,10 +77,12 @@ def encode(conversation: RoleConversation, codec: Codec) -> LabelledConversation
                 "that is taught no end never stops"
             )
         ids += turn
+        # The mask m of ParaManager Eq. 9, as labels.
         labels += turn if place in taught else [IGNORED] * len(turn)
         if place == last:
             break
         fresh = conversation.messages[place + 1 : conversation.own[number + 1]]
+        # `turn` has written the end, so nothing has to be closed.
         between = codec.onward(fresh, True, conversation.tools)
         ids += between
         labels += [IGNORED] * len(between)

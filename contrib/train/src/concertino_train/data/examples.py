@@ -12,7 +12,7 @@ from .encoding import encode
 from .trajectories import Trajectory
 
 BYTES_PER_TOKEN = 3
-"""Of an estimate, where no codec counts."""
+"""UTF-8 bytes of a token, for estimates where no codec counts."""
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,7 @@ def write_conversations(conversations: Iterable[RoleConversation], path: str | P
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
+    # With the process in its name, so that two that write one set do not write one file.
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     digest, seen = hashlib.sha256(), set[str]()
     try:

@@ -103,9 +103,11 @@ def _in_ratio(kept: list[Example], settings: GapSettings, seed: int, left: list[
             f"cannot be had without a {missing} one; {step}, or write parallel_share=None"
         )
     odds = share / (1 - share)
+    # At least one of each kind, or a small set could round one of them away.
     wanted = {True: min(parallel, max(1, round(serial * odds))), False: min(serial, max(1, round(parallel / odds)))}
     gone: set[int] = set()
     for kind, places in kinds.items():
+        # By a hash of the example, so that the order of files decides nothing.
         order = sorted(places, key=lambda place: _chance(seed, kept[place]))
         gone |= set(order[wanted[kind] :])
     for place in sorted(gone):

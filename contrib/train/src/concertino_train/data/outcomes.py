@@ -124,6 +124,7 @@ def _counted(items: Sequence[Item]) -> tuple[list[AskedQuestion], int]:
     counts: dict[str, list[int]] = {}
     for item in items:
         pair = counts.setdefault(item.key.task, [0, 0])
+        # A run that broke says nothing of its question.
         if not item.error:
             pair[0] += item.right
             pair[1] += 1

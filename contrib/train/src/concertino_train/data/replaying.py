@@ -134,6 +134,7 @@ def readings_of(trace: Trace) -> dict[str, Reading]:
     """
     noted = _Noted()
     with contextlib.suppress(TraceError):
+        # A run that broke ends in the middle; what was read up to there is what was asked for.
         replay(_with_ids(trace, ()), _Overheard(strategy_of(trace), noted))
     return noted.readings
 
@@ -154,7 +155,7 @@ def _with_ids(trace: Trace, tools: Tools) -> Trace:
 
 
 class _Listener(Protocol):
-    """Who listens to a replay."""
+    """A listener to a replay."""
 
     def told(self, step: Ask, reply: Reply, reading: Reading) -> None: ...
 
@@ -175,7 +176,7 @@ class _Noted:
 
 
 class _Heard:
-    """What a replay says, put together with what the trace recorded."""
+    """Puts the texts of a replay together with what the trace recorded."""
 
     def __init__(self, trace: Trace, tools_known: bool) -> None:
         self.spoken: list[Spoken] = []
@@ -189,6 +190,7 @@ class _Heard:
             name = record["id"].partition("~")[0]
             self.models[name] = record["model"]
             if record["messages"] and name not in self.fresh:
+                # Only the first request of a question counts: later ones (`~2`) repeat it.
                 self.fresh[name] = tuple(_plain(Message.from_json(each)) for each in record["messages"])
         self.lines: set[str] = set()
 
@@ -203,6 +205,7 @@ class _Heard:
                 f"{self.where}: its texts call natively, and a trace of this strategy does not keep what could be "
                 "called; give the pool that it ran with"
             )
+        # Nothing was left out of the record, so this is a beginning also where the machine does not say so.
         whole = step.fresh == len(step.messages) == len(fresh)
         begins = step.role not in self.lines or fresh[0].role == "system" or whole
         self.lines.add(step.role)
@@ -224,7 +227,7 @@ class _Heard:
                 writer.round = len(self.rounds)
 
     def _writer(self, owner: str | None) -> Spoken | None:
-        """Who wrote a call: the last text, or the last text of a role; nobody where the strategy itself calls."""
+        """The text that a call stands in: the last one, or the last of a role; None where the strategy itself calls."""
         if owner == "":
             return None
         return next((said for said in reversed(self.spoken) if owner is None or said.part == owner), None)

@@ -39,6 +39,7 @@ from .dataflow import MadeValue, dependencies, leaves, rounds_of, sources_of
 from .replaying import ReplayedTrace, Spoken, Tools, replayed, tell
 
 _BUDGET = re.compile(r"\n?<budget>(\{.*?\})</budget>\s*\Z", re.DOTALL)
+# `$${` is the sign itself and no reference.
 _QUOTE = re.compile(r"(?<!\$)\$\{[^{}\n]{0,64}\}")
 _PLACE = re.compile(r"(?<!\$)\$\{(\d+\.\w+)\}")
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
@@ -243,6 +244,7 @@ class _Writer:
         for text in self._endings():
             self._tell(machine, text)
         messages = tuple(self.messages)
+        # The summariser and the like are not rewritten; what they said is told to the machine as it was recorded.
         for said in self.told.spoken:
             step = machine.step()
             if said.role in OTHERS and isinstance(step, Ask) and step.role == said.role:
@@ -273,6 +275,7 @@ class _Writer:
                 f"{self.trace.run_id}: the instructions of {self.strategy.name} list the tools, which this trace does "
                 "not keep; give the pool that it ran with"
             )
+        # A limit of one call at a time was for the serial run, and would forbid what is written here.
         parallel = None if budget.parallel == 1 else budget.parallel
         brief = TaskContext(self.trace.question, self.tools, budget.rounds, parallel, self.spent.left([], 0))
         return self.strategy.begin(brief)
@@ -319,6 +322,7 @@ class _Writer:
     def _reasoning(self, number: int, row: Sequence[int]) -> str:
         """What was thought before the round's calls, where all that had come back by then is known here too."""
         known = {place for earlier in self.rounds[: number - 1] for place in earlier}
+        # A thought may refer to anything before it, so it stays only where all of that is known here, too.
         kept = [self._renumbered(self.calls[place].thought) for place in row if set(range(place)) <= known]
         told = [text for text in kept if text]
         if len(row) > 1:
@@ -373,6 +377,7 @@ class _Spending:
             return None
         left = dict(self.first)
         for key, before in self.first.items():
+            # Rounds are those of the new trajectory; all else is what its calls took in the old one.
             used = rounds if key == "rounds" else sum(self.taken[place].get(key, 0.0) for place in done)
             left[key] = round(before - used, 4)
         return left

@@ -127,10 +127,12 @@ def _one_each(
     """The best of each question; questions come in the order of chance."""
     taken: list[Trajectory] = []
     calls: Counter[str] = Counter()
+    # By a hash of the question, so the order of files decides nothing.
     for question in sorted(questions, key=lambda text: _chance(seed, text)):
         rest = questions[question]
         for _ in range(min(settings.per_question, len(rest))):
             best = min(rest, key=lambda one: _rank(one, calls, settings.recovery, seed))
+            # By identity, as two samples of a question may be equal.
             rest = [one for one in rest if one is not best]
             taken.append(best)
             calls.update(best.tools)
@@ -143,12 +145,13 @@ def _rank(one: Trajectory, calls: Counter[str], recovery: str, seed: int) -> tup
     recovered = one.recovered and recovery == "first"
     total, own = calls.total(), sum(one.tools.values())
     weight = sum(count * calls[name] for name, count in one.tools.items()) / (total * own) if total and own else 0.0
+    # Rounded, so that a hair's breadth of balance does not decide in the place of chance.
     return not recovered, round(weight, 3), _chance(seed, *map(str, one.key), one.source)
 
 
 _WORD = re.compile(r"[^\W\d_]{2}")
 _ROUNDING = 1e-9
-"""What is over by less, is not."""
+"""An excess below this is rounding."""
 
 
 def _balanced(
@@ -167,6 +170,7 @@ def _balanced(
         worst = max(over, key=lambda name: calls[name])
         gone = _leaving(taken, worst, share)
         if gone is None:
+            # Noted once; it would be found again in every pass.
             beyond.add(worst)
             notes.append(
                 f"{worst} has {calls[worst] / total:.0%} of all calls, more than tool_share={share:g}; leaving out "

@@ -148,6 +148,7 @@ def run_eval(
     if Path(name).name != name:
         raise UsageError(f"system={name!r}: expected a name that can be that of a file, without /")
     folder = Path(output or Path(config.trainer.output) / "eval")
+    # Before any rollout is paid for.
     _refuse_other_pool(folder / f"{name}.jsonl", make_pool(used.pool).id)
     tests = asked_with_each(evaluation_assignments(used), used.trainer.eval.preferences)
     with quietly():
@@ -155,6 +156,7 @@ def run_eval(
     engine = make_engine(used, learner.policies)
     told.begin("eval", len(tests))
     try:
+        # A server has no weights of this policy before it is given them.
         learner.refresh(1)
         found = _rolled_out(used, engine, tests, told)
     finally:
@@ -231,6 +233,7 @@ def _rolled_out(
     for number, part in enumerate(in_batches(tests, config.trainer.eval.batch)):
         rollouts = measured_rollouts(config, engine, part, number)
         for rollout in rollouts:
+            # Ids and groups count within a batch, and several batches go into one file.
             rollout.id = f"{number}-{rollout.id}"
             rollout.episode = replace(rollout.episode, group=f"{number}-{rollout.group}")
         found += rollouts
@@ -294,6 +297,7 @@ def _write(
     }
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.jsonl"
+    # Hidden until it is whole, or a report could read half of it.
     unfinished = folder / f".{name}.jsonl"
     unfinished.unlink(missing_ok=True)
     with ResultsFile(unfinished, header) as file:

@@ -68,6 +68,7 @@ def preference_figures(asked: Sequence[tuple[Assignment, Item]]) -> dict[str, fl
     wishes: dict[str, Preference] = {}
     for assignment, item in asked:
         if assignment.preference is not None and (text := wish_of(assignment)):
+            # Adherence compares systems, so each wish has to look like one.
             runs.setdefault(text, []).append(replace(item, key=item.key._replace(system=text)))
             wishes[text] = assignment.preference
     if len(wishes) < 2:

@@ -158,6 +158,7 @@ def without_dropout(model: Any) -> None:
     import torch
 
     for adapter in getattr(model, "peft_config", {}).values():
+        # The configuration as well, by which the trainer refuses dropout.
         adapter.lora_dropout = 0.0
     for module in model.modules():
         dropouts = getattr(module, "lora_dropout", None)
@@ -200,6 +201,7 @@ def _full(config: TrainConfig, loaded: LoadedPolicy, names: list[str]) -> Learne
 
     folder = Path(config.model.path)
     own = config.model.path and all((folder / name / "config.json").exists() for name in names)
+    # A copy for each role: two optimisers over the same tensors would undo each other's steps.
     models = {name: load_weights(config, str(folder / name)) if own else copy.deepcopy(loaded.model) for name in names}
     policies = {name: _policy(config, model, loaded) for name, model in models.items()}
     refresh = _counting(*policies.values())
@@ -281,6 +283,7 @@ def _server(config: TrainConfig, model: Any, loaded: LoadedPolicy, home: Path | 
         more["executable"] = section.executable
     if hasattr(model, "peft_config"):
         more["lora_rank"] = max(adapter.r for adapter in model.peft_config.values())
+    # Unasked, vLLM gives log-probabilities at temperature 1, and training needs those of sampling.
     args = [*section.args, *([] if "--logprobs-mode" in section.args else ["--logprobs-mode", "processed_logprobs"])]
     return concertino_vllm.model("policy", model=path, training=True, args=args, **more)
 
@@ -303,6 +306,7 @@ def _handing_over(model: Any, policy: Any, served: Path) -> Callable[[int], None
                         shutil.rmtree(old)
             else:
                 policy.update(model.state_dict())
+        # Other ranks sample from the same server, and only once it has the new weights.
         wait_for_everyone()
 
     return refresh

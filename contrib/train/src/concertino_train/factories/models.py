@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .questions import Questions
 
 ADAPTER = "adapter_config.json"
-"""What makes a folder an adapter's."""
+"""The file by which the folder of an adapter is known."""
 _LONG = 20
 """Characters of a line from which on it may be one token."""
 _READ = 64
@@ -183,11 +183,12 @@ def base_of(path: str | Path) -> str:
 
 
 def _dtype(config: TrainConfig) -> Any:
-    """Of the weights."""
+    """The dtype in which weights are loaded."""
     import torch
 
     name = config.model.dtype
     if name == "auto":
+        # Small updates vanish in bfloat16, so weights that are trained are float32; below an adapter they are not.
         name = "bfloat16" if config.model.adapter is not None and _accelerated(config) else "float32"
     return getattr(torch, name)
 
@@ -220,6 +221,7 @@ def beginning_of(loaded: LoadedPolicy) -> str:
     digest = hashlib.sha256()
     for name, weight in sorted(loaded.model.named_parameters()):
         flat = weight.detach().reshape(-1)
+        # Spread over the tensor: fine-tuned weights may differ in a few rows only.
         some = flat[:: max(1, len(flat) // _READ)][:_READ].to("cpu", torch.float32)
         digest.update(f"{name} {tuple(weight.shape)}".encode() + some.numpy().tobytes())
     return digest.hexdigest()[:16]
@@ -232,6 +234,7 @@ def common_lines(texts: Sequence[str]) -> list[str]:
     """Long lines that at least half as many texts have as have the most frequent one: the wording of a prompt."""
     counts = Counter(line for text in texts for line in set(text.splitlines()) if len(line) >= _LONG)
     most = max(counts.values(), default=0)
+    # With a single text every line would be as frequent as the most frequent one.
     return sorted(line for line, count in counts.items() if 2 * count >= most > 1)
 
 

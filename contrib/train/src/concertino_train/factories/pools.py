@@ -81,6 +81,7 @@ class VariedPool:
             number: of the question since the training began.
         """
         varied = self.section.variation
+        # A text as the seed gives the same numbers in every process, unlike the hash of one.
         rng = random.Random(f"pool {self.seed} {number}")
         pool = self._made[rng.randrange(len(self._made))] if self._made else self.plain
         prices = [{name: Prices(**each.model_dump()) for name, each in table.items()} for table in varied.prices]

@@ -113,10 +113,11 @@ class Questions(TaskStream[Any]):
         return taken
 
     def assignment(self, number: int) -> Assignment:
-        """What this rank takes as its n-th, counted from 0."""
+        """The n-th assignment of this rank, counted from 0."""
         from concertino_train.rollouts.assignment import Assignment
 
         task, home = super()._task(number)
+        # The number over all ranks, so that together they draw the pools that one rank would.
         pool, prefers = self.pool.draw(number * self.ranks + self.rank)
         text = asked_with(task.question, prefers)
         preference = preference_of(prefers) if prefers is not None else None

@@ -80,9 +80,12 @@ def compute_advantages(
     stds = np.sqrt(per_group(difference**2, groups) / np.maximum(1.0, counts - settings.ddof))
     useful = (counts > 1) & ~equal_within(*spread(values, groups), TOLERANCE)
     counted = useful[groups.index]
+    # Rounding leaves a tiny std where all rewards are equal, and the division would blow it up.
     stds[~useful] = 0.0
     if settings.baseline == "leave_one_out":
+        # RLOO: r minus the mean of the others is (r - mean) · n / (n - 1).
         difference = difference * (counts / np.maximum(1.0, counts - 1.0))[groups.index]
+    # ParaManager Eq. 19; AT-GRPO Eq. 1, whose F_norm is `std`.
     result = np.where(counted, difference / _divisor(values, stds, counted, groups, settings), 0.0)
     if settings.clip is not None:
         result = np.clip(result, -settings.clip, settings.clip)
@@ -98,4 +101,5 @@ def _divisor(values: Floats, stds: Floats, counted: Bools, groups: Groups, setti
     else:
         batch = float(np.std(values[counted], ddof=settings.ddof)) if counted.any() else 0.0
         divisor = np.full(len(values), batch + settings.epsilon)
+    # Rows that do not count are divided by 1, so that 0 / 0 warns nowhere; their result is 0 anyway.
     return np.where(counted, divisor, 1.0)

@@ -93,6 +93,7 @@ class Filters(Section):
             marks["invalid"] = ~_given("invalid", "answered", answered, rows)
         if self.overlong == "drop":
             marks["overlong"] = _given("overlong", "truncated", truncated, rows)
+        # In the order of REASONS and not of the settings, so that counts of reasons are comparable between trainings.
         reasons = tuple(next((why for why in REASONS if why in marks and marks[why][row]), "") for row in range(rows))
         return Filtered(np.array([not reason for reason in reasons], dtype=np.bool_), reasons)
 
@@ -110,6 +111,7 @@ def homogeneous(rewards: Sequence[float] | Floats, groups: Groups, threshold: fl
     means = per_group(values, groups) / np.maximum(1.0, sizes)
     squares = per_group((values - means[groups.index]) ** 2, groups)
     std = np.sqrt(squares / np.maximum(1.0, sizes - 1.0))
+    # A group of one has nothing that differs, and its std is 0 by the division above.
     return np.asarray((std < threshold) | (sizes < 2))
 
 

@@ -53,6 +53,7 @@ class GroupKey(NamedTuple):
 
 def prompt_digest(ids: Sequence[int]) -> str:
     """SHA-256 of token ids, as 64 hex digits: equal exactly for equal ids, in any process."""
+    # Width and byte order are fixed, since ranks on different machines compare digests.
     return hashlib.sha256(np.asarray(ids, dtype="<i8").tobytes()).hexdigest()
 
 
@@ -147,4 +148,5 @@ def spread(values: Floats, groups: Groups) -> tuple[Floats, Floats]:
 
 def equal_within(least: Floats, most: Floats, tolerance: float) -> Bools:
     """Shape (g,): groups whose rewards are all the same, but for rounding."""
+    # Relative to the largest reward, but never below 1: rewards near 0 would make every rounding a difference.
     return (most - least) <= tolerance * np.maximum(1.0, np.maximum(np.abs(least), np.abs(most)))

@@ -84,8 +84,10 @@ def _fill_evenly(filled: Ints, numbers: Ints, lengths: Ints) -> None:
     """Longest first, each to the step that has the fewest tokens and room."""
     steps, width = filled.shape
     tokens, used = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
+    # Stable, so that rows of equal length fall into the same steps in every run.
     for place in np.argsort(-lengths, kind="stable").tolist():
         open_steps = np.flatnonzero(used < width)
+        # lexsort's last key leads: the fewest tokens, and among equals the fewest rows.
         step = int(open_steps[np.lexsort((used[open_steps], tokens[open_steps]))[0]])
         filled[step, used[step]] = numbers[place]
         used[step] += 1

@@ -75,7 +75,7 @@ class SamplerSettings(Section):
 
 @dataclass
 class _Counts:
-    """Of one step."""
+    """Counts of one step."""
 
     rounds: int = 0
     sampled: int = 0
@@ -104,6 +104,7 @@ class DynamicSampler:
     def begin(self, step: int) -> None:
         """Begin a step; what is too old is dropped."""
         self.step, self._counts = step, _Counts()
+        # An old group was written by old weights, and its log-probabilities would make ratios far from 1.
         fresh = [each for each in self.buffer if step - each.step <= self.settings.max_age]
         self._counts.stale = len(self.buffer) - len(fresh)
         self.buffer = fresh
@@ -111,6 +112,7 @@ class DynamicSampler:
     def wanted(self) -> int:
         """How many groups to sample now; 0 when there are enough, or the limits are reached."""
         settings, counts = self.settings, self._counts
+        # Groups kept from earlier steps count, so a step asks for less when the last one sampled too many.
         missing = self.groups - len(self.buffer)
         if missing <= 0 or counts.rounds >= (settings.most_rounds if settings.enabled else 1):
             return 0
@@ -143,6 +145,7 @@ class DynamicSampler:
         if values and max(values) > min(values):
             return True
         self._counts.all_equal += 1
+        # DAPO section 3.2 tells both apart: all right says that questions are too easy, all wrong too hard.
         if group.correct:
             self._counts.all_right += min(group.correct) == max(group.correct) == 1
             self._counts.all_wrong += min(group.correct) == max(group.correct) == 0

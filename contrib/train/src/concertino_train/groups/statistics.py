@@ -44,7 +44,7 @@ class GroupStatistics:
 
     @property
     def homogeneous_share(self) -> float:
-        """Likewise of homogeneous ones."""
+        """Share of homogeneous groups among those of two rows or more, 0 to 1; 0 if there is none."""
         compared = self.groups - self.singletons
         return self.homogeneous / compared if compared else 0.0
 
@@ -60,6 +60,7 @@ def distinct_rewards(rewards: Sequence[float] | Floats, groups: Groups, toleranc
     values = as_rewards(rewards, groups)
     counts = np.zeros(len(groups), dtype=np.int64)
     for number in range(len(groups)):
+        # Sorted neighbours are compared, as a set would count two roundings of one reward twice.
         own = np.sort(values[groups.index == number])
         least_step = tolerance * max(1.0, float(np.abs(own).max(initial=0.0)))
         counts[number] = 1 + int((np.diff(own) > least_step).sum()) if len(own) else 0

@@ -95,6 +95,7 @@ class TransformersPolicy(Policy):
 
         began = time.perf_counter()
         model = self.model
+        # Prompts without room keep this; all others are replaced.
         found: list[Sample] = [Sample((), (), "length")] * len(prompts)
         with torch.no_grad(), _evaluating(model):
             network = _network(model)
@@ -102,6 +103,7 @@ class TransformersPolicy(Policy):
                 network.device = self._device
             self._check(prompts, network)
             places = self._order(prompts, network)
+            # One pass for each adapter, since a batch is computed with one.
             for adapter in dict.fromkeys(name for name, _ in places):
                 mine = [place for name, place in places if name == adapter]
                 with _speaking(model, adapter):
@@ -180,12 +182,14 @@ def _unwrap(model: torch.nn.Module) -> torch.nn.Module:
 
     parallel = (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)
     while True:
+        # By name: DeepSpeed need not be installed.
         wraps = isinstance(model, parallel) or type(model).__name__ == "DeepSpeedEngine"
         inner = getattr(model, "module" if wraps else "_orig_mod", None)  # torch.compile keeps the model there
         if not isinstance(inner, torch.nn.Module):
             break
         model = inner
     sharded = any(type(module).__name__ == "FullyShardedDataParallel" for module in model.modules())
+    # ZeRO-3 marks parameters by `ds_id`, FSDP2 by `device_mesh`.
     if sharded or any(hasattr(each, "ds_id") or hasattr(each, "device_mesh") for each in model.parameters()):
         raise UsageError(
             "the model's parameters are spread over processes (FSDP or ZeRO-3), so one process cannot sample from "
@@ -197,6 +201,7 @@ def _unwrap(model: torch.nn.Module) -> torch.nn.Module:
 @contextlib.contextmanager
 def _evaluating(model: torch.nn.Module) -> Iterator[None]:
     """In evaluation mode, and as it was afterwards, module by module."""
+    # Module by module: some may be in evaluation mode on purpose, and `train()` would set all alike.
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
@@ -217,6 +222,7 @@ def _speaking(model: Any, adapter: str | None) -> Iterator[None]:
         has = f"it has {', '.join(known)}" if known else f"{type(model).__name__} has none; expected a model of PEFT"
         raise UsageError(f"the model has no adapter {adapter!r}: {has}")
     active = list(model.base_model.active_adapters)
+    # PEFT freezes adapters that it makes inactive, and the optimiser still holds them.
     trained = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     try:
         if not adapter:
@@ -245,6 +251,7 @@ def score(model: torch.nn.Module, prompt: Sequence[int], sampled: Sequence[int],
     model = _unwrap(model)
     device = next(model.parameters()).device
     with torch.no_grad(), _evaluating(model):
+        # The logits at a place are those of the next token.
         logits = model(input_ids=torch.tensor([[*prompt, *sampled]], device=device)).logits[0, len(prompt) - 1 : -1]
     scores = logits.float() / (1.0 if SamplingRule(temperature).greedy else temperature)
     chosen = torch.tensor(list(sampled), device=device)[:, None]

@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 
 PROBE, PROBED = 320, 16
 """Tokens of the prompt that is compared after each change, more than two blocks of the cache, and of its answer."""
+# vLLM samples greedily below this, and then scores as at temperature 1.
 GREEDY = 1e-5
 _FLAG = "--logprobs-mode"
+# A second request of these classes would fail as the first did.
 _FINAL = frozenset((FailureClass.CALLER, FailureClass.AUTH, FailureClass.BUG))
 _log = logging.getLogger("concertino.train.vllm")
 T = TypeVar("T")
@@ -163,6 +165,7 @@ class VLLMPolicy(Policy):
         tasks = [asyncio.create_task(self._sample(prompt, gate)) for prompt in prompts]
         try:
             return await asyncio.gather(*tasks)
+        # gather leaves the others running when one fails.
         finally:
             for task in tasks:
                 task.cancel()
@@ -177,6 +180,7 @@ class VLLMPolicy(Policy):
     async def _ask(self, ids: Sequence[int], most: int, seed: int) -> Generation:
         """One request, made again where its failure may pass: sampling changes nothing."""
         # The prompt counts, so that turns of one rollout with one seed do not draw alike.
+        # 2^32 divided by the golden ratio: seeds that follow each other end far apart.
         drawn = (seed * 0x9E3779B1 + zlib.crc32(repr(tuple(ids)).encode())) % 2**63
         sampling = Sampling(temperature=self.temperature, top_p=self.top_p, max_tokens=most, seed=drawn)
         began, failed = time.monotonic(), 0
@@ -185,9 +189,11 @@ class VLLMPolicy(Policy):
                 return await self._server.generate_ids(ids, sampling)
             except ProviderError as error:
                 busy = error.failure is FailureClass.THROTTLED and time.monotonic() - began < self.patience
+                # Waiting for a busy server is no failure, up to `patience`.
                 failed += not busy
                 if error.failure in _FINAL or failed >= self.attempts:
                     raise
+            # Random, so that requests that failed together do not come back together; 3.2 s at most.
             await asyncio.sleep(random.uniform(0.0, 0.1 * 2 ** min(number, 5)))
         raise AssertionError("unreachable")
 
@@ -237,6 +243,7 @@ class VLLMPolicy(Policy):
         answer = self._run(self._ask(ids, PROBED, 0))
         known = score(model, ids, answer.token_ids, self.temperature)
         apart = sum(abs(one - other) for one, other in zip(answer.logprobs, known, strict=True)) / len(known)
+        # This way round NaN is refused, too.
         if not apart <= self.tolerance:
             self._broken = (
                 f"the server says other log-probabilities than the model in this process, {apart:.3g} apart on average "
@@ -256,11 +263,13 @@ class VLLMPolicy(Policy):
 
     def _check_numbers(self) -> None:
         """Refuse log-probabilities that are not those of sampling."""
+        # Raw log-probabilities are those of sampling only at temperature 1, and for greedy sampling.
         unscaled = self.temperature == 1.0 or self.temperature <= GREEDY
         if unscaled and self.top_p == 1.0:
             return
         settings = self._server.server.settings
         if settings.attach:
+            # What the arguments of an attached server were is not known, so only a comparison can tell.
             if (self.temperature, self.top_p) in self._compared:
                 return
             if self._reference is None:
@@ -302,6 +311,7 @@ class _Loop:
         try:
             return future.result()
         except BaseException:
+            # An interrupt here must not leave requests running on the server.
             future.cancel()
             raise
 
@@ -338,6 +348,7 @@ def _logprobs_mode(args: Sequence[str]) -> str:
     """Which log-probabilities a server with these arguments gives."""
     for place, part in enumerate(args):
         flag, _, value = part.partition("=")
+        # vLLM takes both spellings of a flag.
         if flag.replace("_", "-") == _FLAG:
             return value or (args[place + 1] if place + 1 < len(args) else "")
     return "raw_logprobs"

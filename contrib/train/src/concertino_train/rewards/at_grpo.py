@@ -114,6 +114,7 @@ class _WithLocal(_Turns):
                 f"{self.name}: scores {sorted(turn.scores)} do not fit weights {sorted(weights)}; the names have to be "
                 "the same"
             )
+        # AT-GRPO App. A.1, r_loc. Weights that add up to 1 but for rounding may exceed the bound of 1.
         return min(1.0, math.fsum(weights[name] * score for name, score in turn.scores.items()))
 
     def _weights(self, role: str, domain: str) -> Mapping[str, float]:
@@ -170,7 +171,7 @@ class AlphaMix(_WithLocal):
         return 0.0, 1.0 + self.alpha
 
     def of_turn(self, turn: RoleTurn, domain: str) -> float:
-        """The mix."""
+        """Eq. 4: α · r_team + r_loc."""
         return alpha_mix(turn.team, self.local(turn, domain) if turn.verifiable else 0.0, self.alpha)
 
 
@@ -195,7 +196,7 @@ class LambdaMix(_WithLocal):
             raise UsageError(f"{self.name}: share={self.share!r}; expected a number from 0 to 1")
 
     def of_turn(self, turn: RoleTurn, domain: str) -> float:
-        """The mix."""
+        """App. A.1: λ · r_team + (1 - λ) · m · r_loc."""
         share = LAMBDAS.get(domain) if self.share is None else self.share
         if share is None:
             raise UsageError(f"{self.name}: the paper gives no lambda for domain {domain!r}; give `share`")
@@ -227,8 +228,9 @@ class Released(_Turns):
         return -float("inf"), float("inf")
 
     def of_turn(self, turn: RoleTurn, domain: str) -> float:
-        """What the code pays."""
+        """The reward that the released code gives for a turn."""
         roles: dict[tuple[str, str], Callable[[], float]] = {
+            # Not one of these is in the paper; see `differences`.
             ("code", "coder"): lambda: 2.0 * turn.team,
             ("code", "tester"): lambda: self._fact(turn, "golden") + turn.team,
             ("maths", "reasoner"): lambda: 2.0 * turn.team,
@@ -236,6 +238,7 @@ class Released(_Turns):
         }
         if domain in ("plan-path", "sudoku", "sokoban"):
             readable = turn.scores.get("format", 1.0) > 0
+            # The released games subtract 2 for a text that cannot be read.
             return self._fact(turn, "environment") - (0.0 if readable else 2.0)
         if (domain, turn.role) not in roles:
             known = "; ".join(f"{name} of {of}" for of, name in roles)

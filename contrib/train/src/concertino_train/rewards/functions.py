@@ -46,6 +46,7 @@ def soft_target(value: float, target: float) -> float:
     Returns:
         0 to 1.
     """
+    # ParaManager Eq. 16 and 17: 1 at the target and 0 at twice the target meet in a straight line.
     return 1.0 if value <= target else max(0.0, (2.0 * target - value) / target)
 
 
@@ -84,6 +85,7 @@ def overlong(length: float, longest: float, margin: float) -> float:
     Returns:
         -1 to 0.
     """
+    # DAPO Eq. 13.
     return -min(1.0, max(0.0, (length - (longest - margin)) / margin))
 
 
@@ -111,6 +113,7 @@ def spent(episode: Episode, of: str, *, policy: bool = True, who: str = "this re
     unknown = totals.unpriced - (0 if policy else totals.policy_unpriced)
     if unknown > 0:
         raise UnpricedError(_unpriced(episode, unknown, policy, who))
+    # Rounding of sums may leave a little less than the policy's own.
     return totals.usd if policy else max(0.0, totals.usd - totals.policy_usd)
 
 
@@ -132,6 +135,7 @@ def _unpriced(episode: Episode, unknown: int, policy: bool, who: str) -> str:
 
 def _place(value: float, least: float, most: float) -> float:
     width = most - least
+    # Two finite values may be infinitely far apart in floating point.
     if not 0 < width < math.inf:
         return 0.0
     return (value - least) / width

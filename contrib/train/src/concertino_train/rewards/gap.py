@@ -65,6 +65,7 @@ class GapExactMatch(Term):
     def values(self, group: Sequence[Episode]) -> list[float]:
         """1 or 0 for each episode."""
         if self.variant == "paper":
+            # The paper's grader has compared after normalisation already; the variants read the answer themselves.
             return [indicator(episode.right) for episode in group]
         match = released_exact_match if self.variant == "as_released" else evaluated_exact_match
         return [match(each.answer or "", self._gold(each)) for each in group]

@@ -49,6 +49,7 @@ def parallelism_reward(calls: Sequence[int], threshold: float = THETA_PAR) -> fl
     Returns:
         0 or 1.
     """
+    # ParaManager Eq. 14, multiplied by T: no division, and a mean of exactly θ counts whatever the rounding.
     return indicator(bool(calls) and sum(calls) >= threshold * len(calls))
 
 
@@ -72,11 +73,13 @@ def rounds_of(episode: Episode, final: Final = "count") -> list[EpisodeRound]:
 
 def calls_per_round(episode: Episode, final: Final = "count") -> list[int]:
     """n_t; a round that ends the run makes one call, `final_answer`."""
+    # The paper ends a run by a call of `final_answer`, so n_t of that round is 1.
     return [1 if each.kind == "final" else len(each.calls) for each in rounds_of(episode, final)]
 
 
 def tools_of(episode: Episode) -> set[str]:
     """U(τ): members that were called and exist; a name that nobody has is no tool."""
+    # ParaManager Eq. 15: U(τ) counts tools that were called; guessing names must not earn anything.
     return {call.name for call in episode.calls if call.kind != "unknown" and call.name != "final_answer"}
 
 
@@ -193,6 +196,7 @@ class Diversity(Term):
     def values(self, group: Sequence[Episode]) -> list[float]:
         """0, ½ or 1 for each episode."""
         parallelism, tools = (part.values(group) for part in self._parts())
+        # ParaManager Eq. 13.
         return [0.5 * sum(pair) for pair in zip(parallelism, tools, strict=True)]
 
 
@@ -274,4 +278,5 @@ class Efficiency(Term):
     def values(self, group: Sequence[Episode]) -> list[float]:
         """0 to 1 for each episode."""
         length, cost = (part.values(group) for part in self._parts())
+        # ParaManager Eq. 18.
         return [0.5 * sum(pair) for pair in zip(length, cost, strict=True)]

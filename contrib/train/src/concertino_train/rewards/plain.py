@@ -57,7 +57,7 @@ def term_of(function: Scorer, name: str = "") -> type[Term]:
 
 
 def is_term(value: Any) -> bool:
-    """Whether it is a class of terms that can be made."""
+    """Tell whether a value is a concrete subclass of Term."""
     return inspect.isclass(value) and issubclass(value, Term) and not inspect.isabstract(value)
 
 
@@ -75,6 +75,7 @@ def imported_term(word: str) -> type[Term]:
     if is_term(found):
         term: type[Term] = found
         return term
+    # The whole word is the name: two modules may have functions of one name.
     if inspect.isfunction(found):
         return term_of(found, word)
     raise UsageError(f"{word} is {found!r}; expected a subclass of Term, or a function of an episode")

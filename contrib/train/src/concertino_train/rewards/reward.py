@@ -102,9 +102,11 @@ class Reward:
                 f"reward {self.name!r}: episodes of {len(keys)} groups ({', '.join(sorted(keys)[:3])}, ...); terms "
                 "compare the rollouts of one question, so score one group at a time"
             )
+        # A term of weight 0 is not asked: it may need what the episodes lack, such as prices.
         columns = {name: self._column(name, term, group) for name, (term, weight) in self.terms.items() if weight}
         return [
             Scored(
+                # fsum rounds once, so the total does not depend on the order of the terms in a file.
                 math.fsum(self.terms[name].weight * column[place] for name, column in columns.items()),
                 {name: column[place] for name, column in columns.items()},
             )
@@ -187,10 +189,12 @@ def _weighted(name: str, entry: Any, found: Mapping[str, Weighted], known: Mappi
     if word is None:
         hint = f"; {did_you_mean(name, list(found))}" if found else ""
         raise UsageError(f"{where}: `term` is missing, and there is no component of that name to change{hint}")
+    # `module:name` is imported here, for such a term is in no catalogue.
     if ":" in str(word):
         known = {**known, word: imported_term(str(word))}
     if word not in known:
         raise UsageError(f"{where}: there is no term {word!r}; {did_you_mean(str(word), list(known))}")
+    # Another term in the place of the preset's begins anew: neither weight nor parameters fit it.
     weight = given.pop("weight", before.weight if before and before.term.name == word else 1.0)
     parameters = {**before.term.to_json(), **given} if before and before.term.name == word else given
     return Weighted(known[word].from_json(parameters, where), weight)

@@ -135,4 +135,5 @@ class Overlong(_Charge):
 
 
 def _share(marks: Sequence[bool]) -> float:
+    # Without calls nothing went wrong; 0 would punish direct answers.
     return sum(marks) / len(marks) if marks else 1.0

@@ -87,6 +87,7 @@ class Term(ABC):
         try:
             return cls(**{key: _typed(cls, key, value, label) for key, value in data.items()})
         except UsageError as error:
+            # The error of the constructor may name the term already.
             text = str(error)
             raise UsageError(text if text.startswith(label) else f"{label}: {text}") from None
 
@@ -117,12 +118,14 @@ def _typed(cls: type[Term], key: str, value: Any, label: str) -> Any:
     from pydantic import TypeAdapter, ValidationError
 
     hint = _hints(cls)[key]
+    # The hint is a union such as `Preference | None`; the class itself knows how its table is read.
     if "Preference" in str(hint) and isinstance(value, Mapping):
         try:
             return Preference.from_json(value)
         except (TypeError, ValueError) as error:
             raise UsageError(f"{label}: {key}: {error}") from None
     try:
+        # Strict, so that a YAML text such as "3" or `yes` is refused and not read as a number.
         return TypeAdapter(hint).validate_python(value, strict=True)
     except ValidationError as error:
         said = error.errors()[0]["msg"]

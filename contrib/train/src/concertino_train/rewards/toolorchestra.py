@@ -57,6 +57,7 @@ def preference_reward(
         G numbers, 0 to the sum of the weights. Each falls with its own $ and seconds, all others held.
     """
     rows = zip(normalised(features), solved, weights, strict=True)
+    # ToolOrchestra §3.2, R(τ): a rollout that solves nothing earns nothing, however cheap it was.
     return [sum(p[name] * row[name] for name in p) if mark else 0.0 for row, mark, p in rows]
 
 
@@ -84,6 +85,7 @@ def released_reward(
 
 
 def _released_bounds(name: str, column: Sequence[float]) -> tuple[float, float]:
+    # The least count is taken over the rollouts that used the tool, as the released code does.
     used = column if name in _MEASURES else [value for value in column if value > 0]
     return (min(used), max(used)) if used else (0.0, 0.0)
 
@@ -92,6 +94,8 @@ def _released_value(name: str, value: float, bounds: tuple[float, float]) -> flo
     if name not in _MEASURES:
         return between(value, *bounds)
     plugged_in = value if name == "accuracy" else -value
+    # Cost and latency are normalised as +$ and +seconds between bounds of -$ and -seconds; and the released loop over
+    # tools meets all three measures with a count of 0.
     return between(0.0, *bounds) + between(plugged_in, *bounds)
 
 
@@ -106,6 +110,7 @@ def tool_feature(episode: Episode, pattern: str, feature: ToolFeature = "count")
     count = sum(times for name, times in episode.uses.items() if fnmatchcase(name, pattern))
     if feature == "count":
         return float(count)
+    # Without any call the share is 0 and not undefined.
     return count / max(1, sum(episode.uses.values()))
 
 
@@ -178,6 +183,7 @@ class PreferenceReward(Term):
     def values(self, group: Sequence[Episode]) -> list[float]:
         """The reward of each episode."""
         preferences = [self._preference(episode) for episode in group]
+        # Least and greatest are over the group, so all its rows need the same features.
         patterns = sorted({name for each in preferences for name in each.members})
         usd = any(each.usd for each in preferences)
         features = [self._features(episode, patterns, usd) for episode in group]

@@ -33,13 +33,14 @@ if TYPE_CHECKING:
 
 Compared = Mapping[str, Sequence[Episode]]
 """Episodes by what they are compared within."""
+# A prime far above any number of ranks, so that no round of one rank has the seed of another's.
 _ROUNDS_APART = 1_000_003
 """Between the seeds of rounds of one step."""
 
 
 @dataclass
 class KeptRollout:
-    """What a batch needs of a rollout; a rollout that waits for a later step, or was read from a checkpoint."""
+    """The parts of a rollout that a batch needs; kept for a later step, and written to checkpoints."""
 
     id: str
     sequences: list[TokenSequence]
@@ -120,9 +121,11 @@ class StepCollector:
         if self._before is not None:
             self._before(step)
         measured = self._measure(step)
+        # The trainer's tasks only count the beats; which questions they are is kept here, with what waits.
         self._waiting += self.questions.numbers(len(tasks))
         fresh, kept, figures = self._sampled(step)
         rewards = [each.reward for each in kept]
+        # The control experiment: a policy must not improve on rewards that say nothing of its rollouts.
         if self.config.algorithm.shuffle_rewards:
             rewards = shuffled(rewards, [each.group for each in kept], f"{self.config.trainer.seed} {step}")
         batch = Batch.of(
@@ -166,6 +169,7 @@ class StepCollector:
     def _rolled_out(self, assignments: Sequence[Assignment], step: int, number: int) -> list[Rollout]:
         """One round; groups of later rounds and steps have names of their own, for they may share a batch."""
         size, seed = self.config.rollout.group_size, self.config.trainer.seed
+        # Ranks sample different questions with one seed of the training, and must not draw the same numbers.
         seed += number * _ROUNDS_APART + self.questions.rank
         if self._tree is not None:
             return self.engine.wait(self._tree.run(assignments, group_size=size, seed=seed, step=step))
@@ -180,6 +184,7 @@ class StepCollector:
         """Rewards; of a path through a tree the mean over the turns that were chosen, which is what was trained on."""
         if self._tree is None:
             return score_rollouts(rollouts, self.reward)
+        # A path has no reward of its own; what was trained on are the turns that it went through.
         return [_mean([each.reward for each in rollout.candidates if each.chosen]) for rollout in rollouts]
 
     def _spent(self, before: Any, rollouts: Sequence[Rollout], seconds: float) -> dict[str, float]:
@@ -196,6 +201,7 @@ class StepCollector:
     def _measure(self, step: int) -> dict[str, float]:
         """Figures of the tests, with the weights before this step, where they are due."""
         every = self.config.trainer.rl.eval_every
+        # Before the update, so that step 1 measures the weights that the training begins with.
         return {} if every is None or (step - 1) % every else self.measure()
 
     def measure(self) -> dict[str, float]:
@@ -238,6 +244,7 @@ def measured_rollouts(
     own, policies = config.trainer.eval, list(dict.fromkeys(engine.policies.values()))
     usual = [(policy.temperature, policy.top_p) for policy in policies]
     for policy in policies:
+        # top_p is for the diversity of groups; a test shows the policy as it is.
         policy.temperature, policy.top_p = own.temperature, 1.0
     try:
         return engine.run_sync(tests, group_size=own.samples, seed=config.trainer.seed, step=number)
@@ -268,6 +275,7 @@ def shuffled(rewards: Sequence[Scored], groups: Sequence[str], seed: str) -> lis
     for group, own in places.items():
         order = list(own)
         random.Random(f"shuffled {seed} {group}").shuffle(order)
+        # Dealt within groups, so that every group keeps its mean and its std, and only the order is lost.
         for place, taken in zip(own, order, strict=True):
             dealt[place] = rewards[taken]
     return dealt

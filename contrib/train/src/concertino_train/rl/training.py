@@ -126,6 +126,7 @@ def run_rl(
         )
         stack.enter_context(home)
         work = _RlTraining(config, home, rank, told, resume=resume, force=force)
+        # Registered before anything is loaded, so that an error while loading closes what there is.
         stack.callback(work.close)
         stop = stack.enter_context(GracefulStop(told.say if rank.leads else None))
         work.prepare(questions, reward, stop)
@@ -193,12 +194,15 @@ class _RlTraining:
         loaded = load_model(config, texts)
         self.beginning = beginning_of(loaded)
         self.learner: Learner = make_learner(config, loaded, self.home.path)
+        # Ratios of new to old probabilities would be noise; SFT may have trained the same adapters with dropout.
         without_dropout(self.learner.model)
         self.engine = make_engine(config, self.learner.policies)
         self._closing.callback(self.learner.close)
         self._closing.callback(self.engine.close)
+        # A checkpoint may lie within the updates of a step; that step is then the one that is resumed.
         self.after = self._newest() // self.algorithm.updates if self.resume else 0
         self._say_what_it_begins_with()
+        # Each rank measures its share, and figures are put together over ranks.
         tests = evaluation_assignments(config)[self.rank.rank :: self.rank.ranks] if config.tasks.eval else []
         traces = TraceWriter(self.home.traces, config.logging.traces) if self.rank.leads else None
         self.collector: StepCollector = StepCollector(
@@ -209,6 +213,7 @@ class _RlTraining:
             traces=traces,
             tests=tests,
             before=self.learner.refresh,
+            # A resumed training was audited at its beginning, and its first batch now is a later one.
             first=None if self.after else self._audit,
         )
         self.watch = self._make_callback(stop)
@@ -271,13 +276,14 @@ class _RlTraining:
             "identity": identity,
             "accept_changed": tuple(identity) if self.force else (),
             "save_every": config.trainer.rl.save_every,
+            # One more where roles have models of their own: a crash between two roles leaves them at different steps.
             "keep": config.trainer.keep and config.trainer.keep + bool(learner.models),
             "callbacks": [self.watch],
         }
-        # One more where roles have models of their own: a crash between two roles leaves them at different steps.
         beats = range(self.algorithm.questions_per_step)
         if learner.models:
             several = RoleTrainers(learner.models, self.algorithm, self.collector, beats, **common)
+            # `anywhere` makes the ranks talk, which they can once the trainer has made accelerate known to them.
             self.everyone = self.watch.everyone = anywhere(self.rank.ranks)
             return several
         trainer = OrchestratorGRPOTrainer(
@@ -289,8 +295,9 @@ class _RlTraining:
     # -- before the first update ---------------------------------------------------------------------------------------
 
     def _audit(self, batch: Batch, compared: Compared) -> None:
-        """Refuse a first batch that should not be trained on; whole rollouts are compared by their first prompts."""
+        """Refuse a first batch that should not be trained on."""
         filters = self.config.algorithm.filters
+        # A later sequence of a rollout has a prompt of its own; whole rollouts are compared from their first one.
         whole, firsts = self.config.algorithm.grouping == "trajectory", dict[int, str]()
         rows = [
             AuditRow(
@@ -301,6 +308,7 @@ class _RlTraining:
             )
             for row, credit in zip(batch.rows, batch.credit.tolist(), strict=True)
         ]
+        # An audit of everything would hold up the first step, and a fault of the settings shows in any hundred groups.
         some = dict(list(compared.items())[:_AUDITED])
         force = self.force or self.config.trainer.rl.audit == "tell"
         report = audit(some, self.collector.reward, rows=rows, filters=filters if filters.any else None)
@@ -310,6 +318,7 @@ class _RlTraining:
                 if finding.level != "note":
                     kind = "warning" if finding.level == "warn" or force else "note"
                     self.told.say(f"audit, {finding.code}: {finding.seen}. {finding.change}", kind)
+        # All ranks have to hear of it: one that went on alone would wait for the others without end.
         if self.everyone(not report.ok):
             report.refuse(force=force)
             if not force:

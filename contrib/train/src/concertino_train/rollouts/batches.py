@@ -30,7 +30,7 @@ from .sequences import Grouping, TrainingRow, row_of_turn, rows_of_sequences
 _EMPTY: Any = np.zeros(0)
 _ADVANTAGE, _FILTERS = AdvantageSettings(), Filters()
 _HOMOGENEOUS = 0.1
-"""Std below which a group counts as homogeneous where no filter says another."""
+"""Std below which a group counts as homogeneous where no filter says another: ToolOrchestra's 0.1 (section 3.2)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +96,13 @@ class Batch:
         )
         trained = found.counted & filtered.keep
         reasons = [why or ("" if trained[n] else "no-difference") for n, why in enumerate(filtered.reasons)]
+        # Filtered groups count, so that the shares in the logs are of everything that was sampled.
         figures = _figures(rewards, groups, members, trained, filters.homogeneity)
         spread = [(row, n) for n, member in enumerate(members) for row in member.rows]
         index = np.array([n for _, n in spread], dtype=np.int64)
         return cls(
             [row for row, _ in spread],
+            # A filtered row has an advantage as well, since its group was compared whole.
             np.where(trained, found.values, 0.0)[index],
             trained[index],
             rewards[index],
@@ -165,6 +167,7 @@ def _turns(rollouts: Sequence[Rollout]) -> list[_Member]:
             row = row_of_turn(each.sequence, each.turn, each.key, number)
             scores = each.episode.turns[-1].scores
             exact = scores.get("format", 1.0) > 0
+            # A candidate is one turn, which need not hold an answer; the filter `invalid` is for whole rollouts.
             members.append(_Member(each.key, row.prompt, each.reward, [row], exact, True, row.truncated))
     return members
 

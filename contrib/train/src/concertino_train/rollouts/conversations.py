@@ -42,6 +42,7 @@ class Encoder:
 
 
 def _key(message: Message) -> Any:
+    # Arguments are often dicts, which have no hash.
     calls = tuple((call.name, str(call.arguments), call.id) for call in message.tool_calls)
     return message.role, message.text, calls, message.call_id, message.reasoning
 
@@ -86,9 +87,11 @@ class Conversations:
     def write(self, sequence: TokenSequence, sample: Sample, text: str, codec: Codec, version: int) -> TokenTurn:
         """Put what was sampled behind what was read."""
         conversation = next(conversation for conversation in self._conversations if conversation.sequence is sequence)
+        # Counted over all roles, so that a turn's number is its place in the rollout.
         self._count += 1
         sequence.wrote(sample.ids, sample.logprobs, sample.finish, self._count, version)
         conversation.messages.append(Message("assistant", text))
+        # A text that was cut off has no end token, and `onward` then writes one in front of what follows.
         conversation.ended = codec.ended(sample.ids)
         return sequence.turns[-1]
 
@@ -102,7 +105,7 @@ class Conversations:
         return twin
 
     def place(self, sequence: TokenSequence) -> int:
-        """Which sequence it is."""
+        """Index of a sequence among those of the rollout."""
         return next(
             place for place, conversation in enumerate(self._conversations) if conversation.sequence is sequence
         )
@@ -113,6 +116,7 @@ def _behind(known: Sequence[Message], now: Sequence[Message]) -> list[Message]:
     if len(known) >= len(now) or not all(map(_same, known, now)):
         return []
     fresh = list(now[len(known) :])
+    # A turn of the assistant that the policy did not sample would be trained as its own.
     return [] if any(message.role == "assistant" for message in fresh) else fresh
 
 

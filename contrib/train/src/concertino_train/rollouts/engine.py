@@ -75,7 +75,7 @@ class Timings:
 
     @property
     def own(self) -> float:
-        """What is left for the engine itself."""
+        """Seconds of the engine's own work: the total without the others."""
         return max(0.0, self.total - self.generate - self.environment - self.grading)
 
 
@@ -162,6 +162,7 @@ class RolloutEngine:
         self._leader = ModelSpec(POLICY, _nobody, description="the policy in training", prices=prices)
         self._given = executor
         self._executor, self._calls = executor, calls
+        # One thread: a policy is asked by one thread at a time (`Policy.generate`), and scripts share one sandbox.
         self._threads = ThreadPoolExecutor(1, "policy")
         self._scripts = Scripts()
         self._encoders: dict[int, Encoder] = {}
@@ -210,9 +211,11 @@ class RolloutEngine:
 
     def close(self) -> None:
         """Release executor, threads and sandbox. May be called again."""
+        # An executor that was given is its owner's to close.
         if self._given is None and self._executor is not None:
             executor, self._executor = self._executor, None
             if self._loop is not None:
+                # On the loop that its connections belong to.
                 self.wait(executor.aclose())
         if self._loop is not None:
             self._loop.close()
@@ -226,6 +229,7 @@ class RolloutEngine:
         """Runs at their beginning, group by group."""
         if group_size < 1:
             raise UsageError(f"group_size={group_size}: expected 1 or more")
+        # What was encoded for the questions of earlier steps would pile up.
         self._encoders.clear()
         begun: list[Player] = []
         for number, assignment in enumerate(assignments):
@@ -249,6 +253,7 @@ class RolloutEngine:
         world = assignment.world(assignment.task) if assignment.world is not None else None
         pool = assignment.pool if world is None else assignment.pool.adding(*world.members())
         policy = next(iter(self.policies.values()))
+        # For the record: a policy samples with its own temperature, and only `max_tokens` reaches it from here.
         sampling = Sampling(temperature=policy.temperature, max_tokens=self.limits.turn, seed=sample)
         seat = calls.seat() if calls is not None else None
         orchestrator = Orchestrator(
@@ -264,8 +269,9 @@ class RolloutEngine:
 
     @property
     def executor(self) -> Executor:
-        """What runs the calls."""
+        """The executor that runs the calls; an own one is made at the first use."""
         if self._executor is None:
+            # A limit meant for one run would hold up all others, which wait for the slowest in every round.
             self._executor = Executor(limits=Limits(calls=self._calls))
         return self._executor
 
@@ -297,6 +303,7 @@ class RolloutEngine:
             return sequence
         detail = f"{player.conversations.sampled} tokens were sampled (limit {self.limits.total}), and a context of "
         detail += f"{len(sequence.ids)} read (limit {self.limits.context or 'none'})"
+        # A strategy may ask once more for an answer after its end, and there is no room for that one either.
         while not player.run.done:
             player.run.finish("budget", detail)
         return None
@@ -307,6 +314,7 @@ class RolloutEngine:
         step = player.run.step
         if isinstance(step, Ask) and step.sampling is not None and step.sampling.max_tokens:
             most = min(most, step.sampling.max_tokens)
+        # From all that names a text, so no sample depends on what else is in the batch.
         drawn = f"{seed}:{player.run.id}:{player.group}:{player.sample}:{player.turn}:{branch}"
         return Prompt(tuple(sequence.ids), most, sequence.role, _number(drawn))
 
@@ -317,6 +325,7 @@ class RolloutEngine:
         started = time.monotonic()
         samples: list[Sample | None] = [None] * len(prompts)
         with self.measured("generate"):
+            # A policy that plays several roles gets one batch.
             for policy in dict.fromkeys(self.policies.values()):
                 places = [place for place, prompt in enumerate(prompts) if self.policy(prompt.role) is policy]
                 if batch := [prompts[place] for place in places]:
@@ -330,17 +339,20 @@ class RolloutEngine:
         step = player.asks()
         assert step is not None
         policy = self.policy(step.role)
+        # Counted now, as `write` puts the sample behind what was read.
         read = len(sequence.ids)
         reply = reply_of(policy.codec, step, tuple(sequence.ids), sample)
         player.conversations.write(sequence, sample, reply.text, policy.codec, policy.version)
         player.turn += 1
         player.run.on_reply(replace(reply, usage=Usage(input_tokens=read, output_tokens=len(sample.ids))), seconds)
+        # Kept while it is known; otherwise the run would be replayed to read the texts again.
         player.readings.append(player.run.machine.reading)
 
     def encoder(self, role: str) -> Encoder:
         """Between messages and what a role's policy reads; remembers what it encoded in this batch of rollouts."""
         codec = self.policy(role).codec
         if id(codec) not in self._encoders:
+            # By identity, since roles often share a codec and equal codecs need no comparison.
             self._encoders[id(codec)] = Encoder(codec)
         return self._encoders[id(codec)]
 
@@ -371,7 +383,7 @@ class RolloutEngine:
     # -- ends ----------------------------------------------------------------------------------------------------------
 
     def juries(self, assignments: Sequence[Assignment]) -> dict[str, Grader]:
-        """By task id, who grades it."""
+        """The grader of each task, by task id."""
         if self._graders is None:
             self._graders = installed_graders()
         return choose_graders([assignment.task for assignment in assignments], self._graders)
@@ -400,6 +412,7 @@ class RolloutEngine:
 
     async def _grade(self, player: Player, run: Run, grader: Grader) -> Grade:
         task, world = player.assignment.task, player.world
+        # In a world the state that was left is graded, so a run without an answer may be right.
         if run.answer is None and world is None:
             return Grade(Verdict.UNPARSABLE, f"no answer: {run.stop}", task.answers)
         state = world.state() if world is not None else None
@@ -417,6 +430,7 @@ def reply_of(codec: Codec, step: Ask, prompt: tuple[int, ...], sample: Sample) -
 
 
 def _calls(run: Run) -> list[dict[str, Any]]:
+    # Arguments of a plan may still name results of other calls; the event has what was sent.
     began = {event.call_id: event.arguments for event in run.events if isinstance(event, CallStarted)}
     return [
         {"name": call.name, "arguments": began.get(seen.call_id, {}), "status": seen.status.value}
@@ -427,6 +441,7 @@ def _calls(run: Run) -> list[dict[str, Any]]:
 
 def _number(text: str) -> int:
     """A seed of 63 bits."""
+    # Servers take seeds as signed 64-bit numbers.
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 

@@ -132,7 +132,7 @@ class TrainingRow:
 
     @property
     def digest(self) -> str:
-        """Of its prompt: equal exactly for equal prompts."""
+        """SHA-256 of the prompt's ids: equal exactly for equal prompts."""
         return prompt_digest(self.prompt)
 
     @property
@@ -152,6 +152,7 @@ def rows_of_sequences(sequences: Sequence[TokenSequence], question: str, rollout
         question: key of the group.
         rollout: its index.
     """
+    # A sequence without a sampled token has nothing to train.
     return [_row(sequence, GroupKey(question), rollout, sequence.turns) for sequence in sequences if sequence.sampled]
 
 
@@ -161,6 +162,7 @@ def row_of_turn(sequence: TokenSequence, turn: TokenTurn, key: GroupKey, rollout
 
 
 def _row(sequence: TokenSequence, key: GroupKey, rollout: int, turns: Sequence[TokenTurn]) -> TrainingRow:
+    # What was read behind the last turn leads to no token that is trained.
     first, last = turns[0].start, turns[-1].end
     mask, logprobs = [0] * (last - first), [0.0] * (last - first)
     for turn in turns:

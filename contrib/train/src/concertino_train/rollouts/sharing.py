@@ -48,16 +48,19 @@ class Seat:
         self._shared = shared
         self._made: Counter[str] = Counter()
         self._written: list[str] = []
+        # Calls of a rollout run at the same time, and `after` is not told the key that `before` made.
         self._mine: ContextVar[str] = ContextVar("shared_call", default="")
 
     async def before(self, spec: ToolSpec, arguments: Any, call_id: str) -> Observation | None:
         """A hook before a call: another's result, or None to make the call."""
         call = f"{spec.name}\0{_canonical(arguments)}"
         if spec.writes:
+            # A write in a task that has read before must not settle that read once more.
             self._mine.set("")
             self._written.append(call)
             return None
         self._made[call] += 1
+        # What was written counts: a rollout must not read of a world that another one has changed.
         key = "\0".join((call, str(self._made[call]), *self._written))
         results, counts = self._shared.results, self._shared.counts
         counts["asked"] += 1
@@ -67,8 +70,10 @@ class Seat:
             self._mine.set(key)
             return None
         try:
+            # Others wait for the same future, and one that gives up must not cancel it.
             seen = await asyncio.wait_for(asyncio.shield(known), spec.timeout or _WAIT)
         except TimeoutError:
+            # Whoever makes that call may have failed or been cancelled, so it is made here after all.
             return None
         counts["hits"] += 1
         return replace(seen, call_id=call_id)

@@ -48,15 +48,17 @@ class TaskStream(Generic[T]):
         return taken
 
     def _task(self, number: int) -> T:
+        # Ranks take turns, so together they ask what one rank would.
         turn, place = divmod(number * self._ranks + self._rank, len(self.tasks))
         if not self._shuffle:
             return self.tasks[place]
         if self._order[0] != turn:
+            # The order follows from seed and pass, so a checkpoint holds a position and no state of a generator.
             self._order = turn, np.random.default_rng([self._seed, turn]).permutation(len(self.tasks)).tolist()
         return self.tasks[self._order[1][place]]
 
     def state_dict(self) -> dict[str, Any]:
-        """How much was taken of how many."""
+        """How many tasks were taken, and how many a pass has."""
         return {"position": self.position, "tasks": len(self.tasks)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

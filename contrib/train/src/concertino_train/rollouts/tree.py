@@ -68,6 +68,7 @@ class TreeSampler:
         engine = self.engine
         with engine.measured("total"):
             juries, players = engine.juries(assignments), engine.players(assignments, 1, step)
+            # One rollout for each assignment: the K texts are branches of it, not runs of their own from the beginning.
             tried: list[list[TurnCandidate]] = [[] for _ in players]
             try:
                 self._refuse_unjudged(players)
@@ -107,6 +108,7 @@ class TreeSampler:
         prompts = [
             engine.prompt(players[place], sequence, seed, branch)
             for place, sequence in zip(places, sequences, strict=True)
+            # AT-GRPO Algorithm 1, line 10: K samples behind one prompt, which differ in their seed alone.
             for branch in range(k)
         ]
         samples, seconds = await engine.generate(prompts)
@@ -114,6 +116,7 @@ class TreeSampler:
         for number, (place, sequence) in enumerate(zip(places, sequences, strict=True)):
             player = players[place]
             twins = [player.fork(f"{player.run.id}.{player.turn + 1}.{branch}") for branch in range(k)]
+            # The slice runs on into the samples of other runs; zip ends with the twins.
             for twin, sample in zip(twins, samples[number * k :], strict=False):
                 engine.tell(twin, twin.conversations.sequences[player.conversations.place(sequence)], sample, seconds)
             forks.append(twins)
@@ -130,6 +133,7 @@ class TreeSampler:
                 for number, c in enumerate(candidates)
             ]
             for number, twin in enumerate(twins):
+                # An open run holds a world and its calls, and K - 1 of them are left over at every turn.
                 if number != chosen:
                     await twin.run.close()
             await players[place].run.close()
@@ -139,6 +143,7 @@ class TreeSampler:
     async def _scored(
         self, player: Player, twins: Sequence[Player], where: int, role: str, turn: int
     ) -> list[TurnCandidate]:
+        # AT-GRPO Algorithm 1, line 11: the group is the instance, the agent and the turn.
         key = GroupKey(player.group, role, player.turn + 1)
         sequences = [twin.conversations.sequences[where] for twin in twins]
         with self.engine.measured("grading"):
@@ -149,6 +154,7 @@ class TreeSampler:
                 str(key),
                 number,
                 judged[number].team,
+                # A turn has no verdict of its own; the full team reward stands for it.
                 "right" if judged[number].team >= 1 else "wrong",
                 rounds=(_round(role, sequences[number]),),
                 domain=twin.watch.domain,
@@ -163,6 +169,7 @@ class TreeSampler:
     def _choice(self, candidates: Sequence[TurnCandidate], player: Player, seed: int) -> int:
         if self.branch == "sampled":
             return random.Random(f"{seed}:{player.run.id}:{player.turn}").randrange(len(candidates))
+        # AT-GRPO Algorithm 1, line 13: argmax, the first of equals.
         totals = [each.reward.total for each in candidates]
         return totals.index(max(totals))
 

@@ -61,6 +61,7 @@ class RoleTurns:
 
     def fork(self) -> RoleTurns:
         """An independent copy."""
+        # The runner is shared on purpose: a sandbox for each of K twins would cost more than their scripts.
         twin = RoleTurns(self._task, self._scripts)
         twin.turns, twin._over, twin._before = list(self.turns), self._over, self._before
         return twin

@@ -72,11 +72,13 @@ class RecordCallback(TrainerCallback):
         if state.global_step % self.updates:
             return
         self.step = state.global_step // self.updates
+        # The last step ends the training anyway, and its weights are saved as the result.
         if state.global_step < state.max_steps and self._ends(self.step):
             control.should_save = control.should_training_stop = True
 
     def _ends(self, step: int) -> bool:
         """Whether the training ends after a step: decided once, for all ranks and all trainers."""
+        # Trainers of several roles ask in turn, and a signal between two of them must not stop only one.
         if self._decided[0] != step:
             self._decided = step, self.everyone(self.stop.asked)
             if self._decided[1]:
@@ -85,12 +87,14 @@ class RecordCallback(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **more: Any) -> None:
         """See `transformers.TrainerCallback`."""
+        # The summary at the end has no figures of a step; logs within a step are not ours.
         if not self.record.leads or not logs or "train_runtime" in logs or state.global_step % self.updates:
             return
         figures = {name: value for name, value in logs.items() if name not in _NOT_OURS and _is_number(value)}
         if self._roles:
             role = Path(args.output_dir).name
             self._pending |= {f"{role}/{name}" if name in _OF_ROLES else name: each for name, each in figures.items()}
+            # A step is whole when the last role has logged.
             if role != self._roles[-1]:
                 return
             figures, self._pending = self._pending, {}

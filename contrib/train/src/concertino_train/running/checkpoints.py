@@ -94,6 +94,7 @@ def write_state(checkpoint: Path, step: int, state: Mapping[str, Any]) -> None:
         UsageError: the state of a part is not JSON data.
     """
     try:
+        # NaN is no JSON, and other readers would refuse the file.
         text = json.dumps({"format": FORMAT, "optimizer_step": step, **state}, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise UsageError(
@@ -117,6 +118,7 @@ def refuse_other(
     Raises:
         UsageError: something differs; names it, both values, and how to resume nevertheless.
     """
+    # Names of either side: one that was left out is a difference, too.
     differing = [name for name in {**saved, **own} if saved.get(name) != own.get(name) and name not in accepted]
     if differing:
         said = "; ".join(f"{name} was {saved.get(name)!r} and is {own.get(name)!r}" for name in differing)
@@ -136,6 +138,7 @@ def prune(folder: Path | str, keep: int) -> None:
     complete = complete_checkpoints(folder)
     kept = complete[-keep:] if keep else complete
     for path in all_checkpoints(folder):
+        # A newer folder without a state may be one that is being written.
         if complete and step_of(path) < step_of(complete[-1]) and path not in kept:
             begin_state(path)
             shutil.rmtree(path, ignore_errors=True)

@@ -23,6 +23,7 @@ PANELS: tuple[tuple[str, tuple[str, ...]], ...] = (
 COLOURS = ("#2a5db0", "#c2571a", "#2f7d4f", "#8a4fa3")
 _RC: Any = {
     "svg.fonttype": "none",
+    # matplotlib makes up names of elements; the same salt makes the same ones.
     "svg.hashsalt": "concertino",
     "text.parse_math": False,
     "font.size": 9.0,
@@ -94,6 +95,7 @@ def drawing(path: str | Path, size: tuple[float, float], title: str = "") -> Ite
             figure.suptitle(title, x=0.01, ha="left")
         figure.tight_layout()
         unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+        # Date and version would make two drawings of the same figures differ.
         figure.savefig(unfinished, format="svg", metadata={"Date": None, "Creator": None})
     unfinished.replace(target)
 
@@ -114,6 +116,7 @@ def smoothed(values: Sequence[float], weight: float = 0.8) -> list[float]:
 
 def _points(lines: Sequence[Mapping[str, Any]], key: str) -> tuple[list[int], list[float]]:
     found = [(line["step"], float(line[key])) for line in lines if isinstance(line.get(key), (int, float))]
+    # A figure that is always 0 has nothing to show, such as $ where all is free.
     if not any(value for _, value in found):
         return [], []
     return [step for step, _ in found], [value for _, value in found]

@@ -86,6 +86,7 @@ def evenness(counts: Mapping[str, int], among: int = 0) -> float:
     shares = [number / total for number in counts.values() if number]
     if len(shares) < 2:
         return 0.0
+    # By as many as are offered, so that it does not rise when members are forgotten.
     return -math.fsum(share * math.log(share) for share in shares) / math.log(max(among, len(shares)))
 
 

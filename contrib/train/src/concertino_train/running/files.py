@@ -12,5 +12,6 @@ def write_atomically(path: Path, text: str) -> None:
     with unfinished.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
+        # Otherwise a crash of the machine could leave the new name on an empty file.
         os.fsync(file.fileno())
     unfinished.replace(path)

@@ -74,6 +74,7 @@ class TrainingFolder:
         self.audit, self.result = home / "audit.json", home / "result.json"
         self.resumes = resume and self.config_file.exists()
         self._lock = FileLock(home / ".lock", blocking=False)
+        # Only the leader locks: the ranks of one training share its folder.
         if not leader:
             return
         home.mkdir(parents=True, exist_ok=True)
@@ -85,6 +86,7 @@ class TrainingFolder:
             ) from None
         try:
             self._admit(config, resume, restart, force)
+        # A refused training must not keep the folder locked while its process lives on.
         except BaseException:
             self.close()
             raise

@@ -45,6 +45,7 @@ class MetricsFile:
                 raise UsageError(f"{self.path} has {len(lines)} steps already; resume it, or choose another folder")
             self.path.unlink(missing_ok=True)
             return -1
+        # Steps behind the checkpoint are made again, and would stand in the file twice.
         kept = [line for line in lines if line["step"] <= after]
         write_atomically(self.path, "".join(_line(line) for line in kept))
         return kept[-1]["step"] if kept else -1

@@ -75,6 +75,7 @@ class Monitors:
             figures: `tool_entropy`, `members`, `calls`, `rounds`, `tokens`, `groups/zero_variance`, `format`, as far as
                 they are known.
         """
+        # What is usual is taken from the first steps, before any of them can have collapsed.
         if len(self._lengths) < max(1, self.settings.warmup) and "tokens" in figures:
             self._lengths.append(figures["tokens"])
         if step <= self.settings.warmup:
@@ -82,14 +83,16 @@ class Monitors:
         found = []
         for code, seen in self._signs(figures).items():
             self._bad[code] = self._bad[code] + 1 if seen else 0
+            # Equal and not more: one warning for each trouble.
             if self._bad[code] == self.settings.patience:
                 steps = f"for {self._bad[code]} steps in a row" if self._bad[code] > 1 else "now"
                 found.append(CollapseWarning(code, step, f"{seen} {steps}", ADVICE[code]))
         return found
 
     def _signs(self, figures: Mapping[str, float]) -> dict[str, str]:
-        """By monitor what is bad, empty where nothing is."""
+        """What is bad, by monitor; an empty text where nothing is."""
         own, usual = self.settings, sum(self._lengths) / len(self._lengths) if self._lengths else 0.0
+        # With one member to choose, or without any call, how evenly calls are spread says nothing.
         several = figures.get("calls", 0.0) > 0 and figures.get("offered", 2.0) > 1
         tokens = figures.get("tokens")
         return {

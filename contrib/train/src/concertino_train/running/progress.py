@@ -73,6 +73,7 @@ class Reporter:
     @property
     def seconds_left(self) -> float | None:
         """At the pace so far; None before the first step."""
+        # Steps of earlier processes took none of this one's time.
         fresh = self.done - self._first
         return (time.monotonic() - self._began) / fresh * (self.total - self.done) if fresh > 0 else None
 
@@ -131,6 +132,7 @@ class BarReporter(Reporter):
         """See `Reporter.step`."""
         if self._bar is not None:
             self._bar.set_postfix_str("  ".join(shown(figures)), refresh=False)
+            # The bar counts differences; steps may be told more than once or left out.
             self._bar.update(step - self.done)
         super().step(step, figures, show)
 

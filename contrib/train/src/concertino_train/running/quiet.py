@@ -10,8 +10,10 @@ from typing import Any
 
 QUIET = {
     "HF_HUB_OFFLINE": "1",
+    # TRL reports every trainer that is made.
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "TRL_EXPERIMENTAL_SILENCE": "1",
+    # The tokenizers library warns at each fork of a process that has encoded anything.
     "TOKENIZERS_PARALLELISM": "false",
 }
 """Environment of a training: nothing is sent or downloaded, and no expected warning is shown."""

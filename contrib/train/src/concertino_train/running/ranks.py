@@ -32,11 +32,13 @@ class Rank(NamedTuple):
 
 def this_rank() -> Rank:
     """As accelerate and torchrun say."""
+    # Both launchers set these before a process starts, so no group has to be formed to know them.
     return Rank(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
 
 
 def gathered(value: T) -> list[T]:
     """The values of all ranks; all of them have to call it together."""
+    # `gather_object` joins lists, so each rank gives a list of one.
     found: list[T] = _accelerate("accelerate.utils").gather_object([value])
     return found
 

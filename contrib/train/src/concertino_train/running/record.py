@@ -64,6 +64,7 @@ class TrainingRecord:
             return
         try:
             plot([*read_metrics(self.metrics.path), *more], self.home.plot, self.title)
+        # A picture is not worth a training.
         except Exception as error:
             self._draws = False
             self.reporter.say(f"plot.svg cannot be drawn: {error}", "warning")

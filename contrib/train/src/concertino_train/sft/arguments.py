@@ -71,9 +71,11 @@ def sft_arguments(settings: SftSettings, rows: int) -> TrainingArguments:
         raise UsageError("SftSettings(device='cuda'): torch sees no CUDA device here; take device='auto'")
     on_cpu = settings.device == "cpu" or not torch.accelerator.is_available()
     precision = ("float32" if on_cpu else "bfloat16") if settings.precision == "auto" else settings.precision
+    # A batch that is smaller than a micro-batch is one forward pass.
     micro = min(settings.micro_batch, settings.batch)
     constant = "constant_with_warmup" if settings.warmup else "constant"
     known = SFTConfig.__dataclass_fields__
+    # Releases of TRL differ in the name; where both exist, only one may be on.
     checkpointing = "activation_checkpointing" if "activation_checkpointing" in known else "gradient_checkpointing"
     table: dict[str, Any] = {
         checkpointing: settings.gradient_checkpointing,
@@ -115,5 +117,6 @@ def sft_arguments(settings: SftSettings, rows: int) -> TrainingArguments:
             f"batch={settings.batch} is no multiple of micro_batch={micro} times {arguments.world_size} processes; "
             "choose one that is"
         )
+    # Behind the constructor, as the number of processes is known from then on.
     arguments.gradient_accumulation_steps = passes
     return arguments

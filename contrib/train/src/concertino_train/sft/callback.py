@@ -64,6 +64,7 @@ class SftCallback(TrainerCallback):
 
     def measure(self, step: int, model: Any) -> None:
         """Evaluate the model, once per step."""
+        # A training that resumes at a step that was measured must not measure it twice.
         if self.evaluate is None or step in self.evaluations:
             return
         training = model.training
@@ -78,6 +79,7 @@ class SftCallback(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Intervals are those of these settings, not those of the checkpoint."""
+        # transformers restores intervals from the checkpoint, and settings may have changed since.
         state.save_steps, state.logging_steps = args.save_steps, args.logging_steps
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
@@ -107,10 +109,12 @@ class SftCallback(TrainerCallback):
         if (every and step % every == 0) or step >= self.steps:
             self.measure(step, model)
         if self.stop is not None and self.stop():
+            # Its own checkpoint, since nothing says that the step is one at which a checkpoint is due.
             control.should_training_stop = control.should_save = True
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Make the checkpoint complete, and remove old ones."""
+        # Weights are on disk before transformers calls this, so the state is the last file of a checkpoint.
         if state.is_world_process_zero:
             folder = Path(args.output_dir)
             kept = {"identity": self.identity, "losses": self.losses, "evaluations": self.evaluations}

@@ -74,6 +74,7 @@ def fine_tune(
         trainer.train(resume_from_checkpoint=str(known) if known is not None else None)
         done = trainer.state.global_step >= callback.steps
         if done:
+            # A training that had ended before makes no further step, so nothing else would measure it.
             callback.measure(trainer.state.global_step, trainer.model)
             _save(trainer, codec, folder, files or {})
     return FineTuned(
@@ -101,6 +102,7 @@ def _save(trainer: Any, codec: Codec, folder: Path, files: Mapping[str, str]) ->
             codec.save(part)
         for name, text in files.items():
             (part / name).write_text(text, encoding="utf-8")
+        # A folder that holds files cannot be replaced by another.
         shutil.rmtree(folder, ignore_errors=True)
         part.replace(folder)
     trainer.accelerator.wait_for_everyone()

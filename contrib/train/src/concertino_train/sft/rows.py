@@ -21,6 +21,7 @@ from concertino_train.data.encoding import LabelledConversation, encode_all
 
 from .settings import SftSettings
 
+# As many as the length-grouped sampler of transformers takes.
 _GROUPED = 50
 """Steps whose rows are sorted by length together."""
 
@@ -46,6 +47,7 @@ def identity_of(settings: SftSettings, codec: Codec, rows: Sequence[LabelledConv
     """Equal for trainings that may resume from each other's checkpoints."""
     said = {name: value for name, value in settings.model_dump().items() if name not in _MAY_DIFFER}
     digest = hashlib.sha256(json.dumps([said, codec.fingerprint], sort_keys=True, default=str).encode())
+    # The tokens themselves: another template or tokenizer changes what is learnt without changing any file.
     for row in rows:
         digest.update(json.dumps([row.ids, row.labels]).encode())
     return digest.hexdigest()[:16]
@@ -125,6 +127,7 @@ def order_of(rows: Sequence[LabelledConversation], settings: SftSettings) -> lis
     needed = steps * settings.batch
     order: list[int] = []
     turn = 0
+    # A generator for each pass, so the order of one pass does not depend on how many rows earlier ones had.
     while len(order) < needed:
         chance = Random(f"{settings.seed} {turn}")
         places = list(range(len(rows)))
@@ -141,9 +144,11 @@ def _grouped(places: list[int], rows: Sequence[LabelledConversation], batch: int
     for at in range(0, len(places), batch * _GROUPED):
         part = sorted(places[at : at + batch * _GROUPED], key=lambda place: -len(rows[place].ids))
         steps = [part[start : start + batch] for start in range(0, len(part), batch)]
+        # A short step at the end of a part would shift the borders of all that follow.
         if len(steps[-1]) < batch:
             rest += steps.pop()
         whole += steps
+    # Whole steps are shuffled: in order of length the first steps would all be long, and the schedule sees them first.
     chance.shuffle(whole)
     return [place for step in whole for place in step] + rest
 

@@ -110,6 +110,7 @@ def run_sft(
     conversations = _conversations(chosen or [Path(config.trainer.output) / "set"])
     with ExitStack() as stack:
         stack.enter_context(quietly())
+        # Before the model is loaded: the lock of the folder is what keeps two trainings apart.
         home = TrainingFolder(folder, config, resume=resume, restart=restart, force=force, leader=rank.leads)
         stack.enter_context(home)
         loaded = _loaded(config, conversations, home.path)
@@ -123,6 +124,7 @@ def run_sft(
         measure = _Measure(config, loaded, tests)
         stack.callback(measure.close)
         adapter = lora_config(config) if config.model.adapter and config.roles.policies == "shared" else None
+        # A folder that holds an adapter is trained further with that one.
         fresh = adapter if not hasattr(loaded.model, "peft_config") else None
         found = fine_tune(
             settings,
@@ -208,6 +210,7 @@ class _Measure:
         self._stack = ExitStack()
         if tests:
             shared = config.roles.model_copy(update={"policies": "shared"})
+            # SFT trains one set of weights, so the tests are rolled out with one policy and no adapter besides.
             plain = config.model.model_copy(update={"adapter": None})
             here = config.rollout.model_copy(update={"backend": "transformers"})  # the weights that are being trained
             bare = config.model_copy(update={"roles": shared, "model": plain, "rollout": here})
@@ -251,13 +254,14 @@ class _Report:
         self._record.reporter.step(progress.step, figures)
 
     def keeping(self, measure: Evaluate) -> Evaluate:
-        """The same measure, whose figures are kept: in the line of the step, or in one of their own without one."""
+        """A measure whose figures are also recorded: in the line of the step, or in a line of their own."""
 
         def measured(step: int) -> Mapping[str, float] | float:
             found = measure(step)
             figures = dict(found) if isinstance(found, Mapping) else {"eval": found}
             told = "  ".join(f"{name} {value:.3g}" for name, value in figures.items())
             self._record.say(f"after step {step}: {told}")
+            # The figures of that step are written together with its loss, which is logged after this.
             if step % self._every == 0:
                 self._measured[step] = figures
             else:

@@ -153,4 +153,4 @@ STUDIES: dict[str, Study] = {
         _agent_turn("agent-turn-sudoku", "Sudoku 4×4", _SUDOKU),
     )
 }
-"""By name."""
+"""The included studies, by name."""

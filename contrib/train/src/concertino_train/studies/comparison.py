@@ -48,13 +48,14 @@ class IntervalEstimate:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> IntervalEstimate:
-        """Of one value per seed."""
+        """An estimate from one value per seed."""
         count = len(values)
         mean = math.fsum(values) / count
         if count < 2:
             return cls(mean, None, None, None, tuple(values))
         error = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1) / count)
         reach = students_t(count - 1) * error
+        # Few seeds: with three, the normal distribution would make intervals half as wide as they are.
         return cls(mean, mean - reach, mean + reach, error, tuple(values))
 
     def text(self) -> str:
@@ -103,6 +104,7 @@ def findings(study: Study, trained: Sequence[TrainedArm]) -> list[StudyFinding]:
             if not column:
                 continue
             shared = sorted(set(column) & set(first))
+            # Seed by seed, which takes out what a seed does to both arms.
             pairs = [column[seed] - first[seed] for seed in shared]
             paired = IntervalEstimate.of(pairs) if pairs and arm != study.arms[0].name else None
             value = IntervalEstimate.of([column[seed] for seed in sorted(column)])

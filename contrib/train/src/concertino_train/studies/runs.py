@@ -29,7 +29,7 @@ from .study import Arm, Study, check_seeds
 
 Tell = Callable[[str], None]
 _LOCKS: dict[str, threading.Lock] = {}
-"""By folder: who teaches there."""
+"""A lock for each folder in which arms are taught."""
 
 
 class StudyFailed(ConcertinoError):
@@ -115,6 +115,7 @@ class _StudyRunner:
         result = self._run("eval", home, [*given, "--system", arm.name], f"{arm.name}, seed {seed}")
         result |= {"training": training, "made_with": key}
         home.mkdir(parents=True, exist_ok=True)
+        # Written beside and moved, so that an arm that is there is whole.
         part = done.with_suffix(".part")
         part.write_text(json.dumps(result), encoding="utf-8")
         part.replace(done)
@@ -124,6 +125,7 @@ class _StudyRunner:
         """The weights that an arm begins with; made once for all that share them."""
         given = self._settings(arm, seed)
         home = self.folder / "taught" / f"{self.study.recipe.replace('/', '-')}-{_taught(self.study.recipe, given)}"
+        # Arms that share their teaching run at the same time; the first one makes it.
         with _LOCKS.setdefault(str(home), threading.Lock()):
             model = home / "sft" / "model"
             if not (model / "training.yaml").exists():
@@ -156,6 +158,7 @@ class _StudyRunner:
             "--json",
             *given,
         ]
+        # One thread each: several trainings share the cores.
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
         with self._guard:
             if self._stopped:

@@ -15,6 +15,7 @@ from typing import Any
 from concertino import UsageError
 
 TESTED = "1.16.0"
+# TRL announces removals for 2.0, so it is refused until it has been tried.
 LEAST, BELOW = (1, 9), (2, 0)
 METHODS = {
     "_generate_and_score_completions": ("self", "inputs"),
@@ -22,9 +23,11 @@ METHODS = {
     "_compute_loss": ("self", "model", "inputs"),
     "_save_checkpoint": ("self", "model", "trial"),
 }
+# Its other parameters differ between releases, so only those that are passed are checked.
 SCORING = {"model", "input_ids", "attention_mask", "logits_to_keep"}
 GIVEN = {"prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", "num_items_in_batch"}
 SOMETIMES = {"tool_mask", "old_per_token_logps", "ref_per_token_logps"}
+# Attributes of TRL that are read or set; a renamed one would fail in the middle of a training, or silently.
 STATE = ("_step", "_buffered_inputs", "_metrics", "beta", "temperature", "epsilon_low", "epsilon_high")
 ELSEWHERE = {"importance_sampling_ratio"}
 """Read only where TRL itself runs vLLM."""
@@ -44,6 +47,7 @@ def check_trl(trainer: type[Any] | None = None) -> None:
 
         trainer = GRPOTrainer
     wrong = [*_version_faults(), *_method_faults(trainer)]
+    # Source is read as text only where the methods are right. Decorators of TRL are taken off, which hide the source.
     wrong += [] if wrong else _key_faults(inspect.getsource(inspect.unwrap(trainer._compute_loss)))
     if wrong:
         raise UsageError(f"this trl does not fit: {'; '.join(wrong)}. {versions()}")
@@ -61,7 +65,7 @@ def check_state(trainer: Any) -> None:
 
 
 def versions() -> str:
-    """What is installed, what was tested, and what to do."""
+    """The installed and the tested version in a sentence, and how to install the tested one."""
     try:
         installed = version("trl")
     except PackageNotFoundError:
@@ -95,8 +99,9 @@ def _method_faults(trainer: type[Any]) -> list[str]:
 
 
 def _key_faults(source: str) -> list[str]:
-    """What the source of the loss says about the keys that it reads."""
+    """Faults in the keys that the source of the loss reads."""
     read = set(re.findall(r"inputs(?:\[|\.get\()\s*[\"'](\w+)[\"']", source))
+    # A key without a default is one that the loss cannot do without; `get` says that it can.
     needed = set(re.findall(r"inputs\[\s*[\"'](\w+)[\"']", source))
     unread, unknown = (GIVEN | SOMETIMES) - read, needed - GIVEN - SOMETIMES - ELSEWHERE
     faults = [f"its loss does not read {', '.join(sorted(unread))}"] if unread else []

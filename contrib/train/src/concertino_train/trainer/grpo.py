@@ -128,18 +128,24 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
             reward_funcs=[_rewards_made_elsewhere],
             args=arguments,
             callbacks=list(callbacks),
+            # TRL counts steps in rows of a dataset, so it gets one of the right length with nothing in it.
             train_dataset=importlib.import_module("datasets").Dataset.from_dict({"prompt": [""] * beats}),
             processing_class=tokenizer or codec_tokenizer(codec),
         )
+        # TRL sets these attributes in its constructor, so they can be looked for only now.
         check_state(self)
+        # transformers prints every log as a dict where progress bars are off; the reporter says the same in words.
         self.remove_callback(PrinterCallback)
+        # The stand-in was for TRL's constructor; left in place, it would be saved as if it were the policy's.
         if tokenizer is None:
             self.processing_class = None
         self.beta = arguments.beta = algorithm.kl
         self._adapters = Adapters(model, roles) if roles else None
         if self._adapters:
+            # Before the optimiser is made, which takes only weights that require a gradient.
             self._adapters.unfreeze()
         self._refuse_sharding()
+        # Behind `unfreeze`, for only weights that require a gradient are copied.
         self._reference = ReferencePolicy(model) if algorithm.kl else None
         self.tasks = tasks if isinstance(tasks, TaskStream) else self._stream(tasks)
         self._parts: dict[str, StatefulPart] = {"tasks": self.tasks, **(parts or {})}
@@ -173,10 +179,12 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         self.model.train()
         self.generation += 1
         self._note_batch(batch, tensors)
+        # `sampled` has gone into old log-probabilities and advantages; TRL's loss knows no such key.
         return {name: value for name, value in tensors.items() if name != "sampled"}
 
     def _layout(self, batch: Batch) -> Layout:
         names = self._adapters.roles if self._adapters else ("",)
+        # AT-GRPO Eq. 2: the batch of a model are the rows of its roles.
         kept = [n for n in np.flatnonzero(batch.keep).tolist() if self._role in (None, batch.rows[n].role)]
         wrong = {batch.rows[n].role for n in kept} - set(names)
         if self._adapters and wrong:
@@ -193,6 +201,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
             roles,
             steps=steps,
             number_of_roles=len(names),
+            # DDP waits for every rank in every backward pass, so the blocks have to be equally wide everywhere.
             greatest=lambda counts: self._across(counts, "max"),
         )
 
@@ -212,6 +221,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         if algorithm.old == "sampled":
             tensors["old_per_token_logps"] = tensors["sampled"]
             return
+        # With one update the old policy is the current one, and TRL takes its log-probabilities where none are given.
         if algorithm.updates == 1 and algorithm.correction == "none":
             return
         old = tensors["old_per_token_logps"] = self._log_probabilities(tensors)
@@ -224,6 +234,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
             return
         weights = importance_weights(old, tensors["sampled"], mask, algorithm.correction, algorithm.correction_cap)
         credit = tensors["advantages"]
+        # A factor on the advantage is one on the gradient of its token. TRL's own correction covers only its own vLLM.
         tensors["advantages"] = (credit.unsqueeze(1) if credit.dim() == 1 else credit) * weights * mask
         mean = (weights * mask).sum().item()
         self._note({"sampling/weight_mean": float(self._across(np.array([mean]), "sum")[0]) / max(1.0, count)})
@@ -254,6 +265,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         if self._step % self.algorithm.updates == 0 or self._buffered_inputs is None:
             whole: dict[str, Tensor | None] = {**self._generate_and_score_completions(generation_batch)}
             self._buffered_inputs = split_tensor_dict(whole, steps)
+        # With several iterations the same rows come round again, against the same old log-probabilities.
         rows: Tensors = self._buffered_inputs[self._step % steps]
         return rows
 
@@ -266,14 +278,17 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         chosen = pieces(inputs, self.algorithm.micro_batch)
         before = torch.zeros((), device=self.accelerator.device)
         for places in chosen[:-1]:
+            # DDP would average gradients after every piece; the last pass, which TRL makes, averages their sum.
             with self.accelerator.no_sync(model):
                 piece = self._piece_loss(model, part(inputs, places))
                 self.accelerator.backward(piece)
             before += piece.detach()
         last = part(inputs, chosen[-1])
         loss = self._piece_loss(model, last)
+        # DDP expects a gradient of every parameter in the pass that it averages, and a piece touches one adapter only.
         if self._adapters and self.accelerator.num_processes > 1:
             loss = loss + self._adapters.nothing(self._adapters.roles[int(last["role"][0])])
+        # For the log alone: `before` is detached, and its gradients have been made.
         return loss + before
 
     def _piece_loss(self, model: nn.Module, rows: Tensors) -> Tensor:
@@ -282,6 +297,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         loss: Tensor = compute(model, rows)
         if self._adapters:
             self._note_role(self._adapters.roles[int(rows["role"][0])])
+        # `dapo` divides by the tokens of the whole step; the others are means over a piece, weighted by its rows.
         return loss if self.algorithm.loss == "dapo" else loss * len(rows["role"]) * rows["row_weight"]
 
     def _activate(self, rows: Tensors) -> None:
@@ -295,7 +311,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
             self._metrics["train"][name].append(value)
 
     def _note_role(self, role: str) -> None:
-        """What TRL has just noted of a micro-batch, once more under the role's name."""
+        """Record TRL's latest figures of a micro-batch again, under the role's name."""
         for name in ("entropy", "kl", "clip_ratio/region_mean"):
             if self._metrics["train"].get(name):
                 self._metrics["train"][f"{role}/{name}"].append(self._metrics["train"][name][-1])
@@ -341,12 +357,15 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         main, rank = self.accelerator.is_main_process, self.accelerator.process_index
         if main:
             begin_state(folder)
+        # No rank may write into a folder that still counts as a complete checkpoint.
         self.accelerator.wait_for_everyone()
         save: Any = super()._save_checkpoint  # it has no annotations
         save(model, trial)
+        # Between the updates of a step its rows cannot be made again: the weights that sampled them are gone.
         if self._step % self.algorithm.updates:
             folder.mkdir(parents=True, exist_ok=True)
             torch.save(self._buffered_inputs, folder / f"rows-{rank}.pt")
+        # Every rank draws its own tasks, so each has a state of its own.
         parts = {name: dict(part_.state_dict()) for name, part_ in self._parts.items()}
         own = {"step": self._step, "generation": self.generation, "parts": parts}
         ranks = gathered(own)
@@ -381,6 +400,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
         super()._load_from_checkpoint(resume_from_checkpoint, model)
         if self._adapters:
+            # Loading adapters makes one of them active, which freezes the others.
             self._adapters.unfreeze()
 
 

@@ -51,9 +51,11 @@ def layout(
         greatest: takes an array of this rank, and gives the elementwise greatest of all ranks.
     """
     numbers, long, role = (np.asarray(values, dtype=np.int64) for values in (kept, lengths, roles))
+    # Roles are packed apart: a micro-batch is computed with one adapter.
     blocks = [pack(numbers[role == n], steps, lengths=long[role == n]).rows for n in range(number_of_roles)]
     counts = greatest(np.stack([(block >= 0).sum(1) for block in blocks]))
     widths = counts.max(1)
+    # One place stays even where nothing is trained, as every rank owes DDP a backward pass.
     if not widths.any():
         widths[0] = 1
     rows = np.concatenate([_widened(block, width) for block, width in zip(blocks, widths, strict=True)], axis=1)

@@ -26,8 +26,10 @@ def importance_weights(old: Tensor, sampled: Tensor, mask: Tensor, correction: C
     Returns:
         Shape (B, T), or (B, 1) per sequence; without gradient.
     """
+    # Places without a token may hold anything; an infinite number times a mask of 0 would be NaN.
     difference = torch.where(mask.bool(), old - sampled, torch.zeros_like(old)).detach()
     if correction.startswith("sequence"):
+        # The sum of logarithms is the logarithm of the row's product.
         difference = difference.sum(1, keepdim=True)
     weights = difference.exp()
     if correction == "none":

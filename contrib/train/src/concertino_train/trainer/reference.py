@@ -24,9 +24,11 @@ class ReferencePolicy:
     def active(self, model: nn.Module) -> Iterator[None]:
         """The model with these weights, without gradients."""
         own: dict[str, Tensor] = {}
+        # The optimiser holds these very parameters, so they stay, and only the tensors inside them are exchanged.
         parameters = {name: value for name, value in model.named_parameters() if name in self._kept}
         try:
             for name, value in parameters.items():
+                # Exchanged and not copied over, so the model's own weights come back bit by bit.
                 own[name], value.data = value.data, self._kept[name].to(value.device)
             with torch.no_grad():
                 yield

@@ -98,6 +98,7 @@ class RoleTrainers:
         threads = [
             threading.Thread(
                 target=contextvars.copy_context().run,
+                # A new thread begins without the context variables of its maker, such as the run that logs belong to.
                 args=(self._run, role, checkpoints[role], results),
                 name=f"trainer of {role}",
             )
@@ -109,6 +110,7 @@ class RoleTrainers:
             for thread in threads:
                 thread.join()
         except BaseException as error:
+            # The trainers wait for the baton without a timeout; only an error wakes them.
             self._baton.fail(error)
             for thread in threads:
                 thread.join()
@@ -118,7 +120,7 @@ class RoleTrainers:
         return results
 
     def _run(self, role: str, checkpoint: Path | None, results: dict[str, Any]) -> None:
-        """In the thread of a role."""
+        """Train a role; this runs in its thread."""
         try:
             self._baton.wait(role)
             results[role] = self.trainers[role].train(checkpoint)
@@ -127,6 +129,7 @@ class RoleTrainers:
         except BaseException as error:
             self._baton.fail(error)
         finally:
+            # Also after an error: a role that keeps its place in the round would be waited for without end.
             self._baton.leave(role)
 
     def _take(self, role: str, tasks: list[Any], step: int) -> Batch:
@@ -138,6 +141,7 @@ class RoleTrainers:
         return self._batch
 
     def _common(self) -> dict[str, Path | None]:
+        # A crash between two roles leaves them at different steps, and rollouts need weights of one step.
         names = {role: {path.name for path in complete_checkpoints(self._folder / role)} for role in self.trainers}
         common = set.intersection(*names.values())
         if not common:
@@ -147,11 +151,11 @@ class RoleTrainers:
 
 
 class _OtherFailed(Exception):
-    """The trainer of another role failed."""
+    """Raised in a thread that waits while the trainer of another role has failed."""
 
 
 class _Baton:
-    """Who may run: one at a time, round and round."""
+    """Lets one of several threads run at a time, in a fixed order."""
 
     def __init__(self, names: list[str]) -> None:
         self._names, self._turn = names, names[0]
@@ -160,13 +164,14 @@ class _Baton:
 
     @property
     def last(self) -> str:
-        """Who runs last in a round."""
+        """The name that runs last in a round."""
         return self._names[-1]
 
     def wait(self, name: str) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._turn == name or self.error is not None)
             if self.error is not None:
+                # The first error is the cause; those of the others follow from it.
                 raise _OtherFailed
 
     def pass_on(self, name: str) -> None:

@@ -33,6 +33,7 @@ def role_adapters(model: PreTrainedModel, roles: Sequence[str], config: PeftConf
 
     if len(set(roles)) != len(roles) or len(roles) < 2:
         raise UsageError(f"role_adapters({list(roles)}): expected two different roles or more")
+    # Weights of a role are found by `.role.` in their names, so no part may have its name; `default` is PEFT's own.
     taken = {word for name, _ in model.named_parameters() for word in name.split(".")} | {"default"}
     for role in roles:
         if not role.isidentifier() or role in taken:
@@ -42,6 +43,7 @@ def role_adapters(model: PreTrainedModel, roles: Sequence[str], config: PeftConf
             )
     made = get_peft_model(model, config, adapter_name=roles[0])
     for role in roles[1:]:
+        # PEFT freezes what is not active, so `Adapters` makes all of them trainable again.
         made.add_adapter(role, config)
     adapters = Adapters(made, roles)
     adapters.activate(roles[0])
@@ -86,6 +88,7 @@ class Adapters:
             )
         self.roles = tuple(roles)
         self._model = model
+        # Held by identity: the optimiser has these tensors, and `set_adapter` exchanges none.
         self._weights: dict[str, list[Tensor]] = {
             role: [value for name, value in model.named_parameters() if f".{role}." in name] for role in roles
         }
@@ -103,6 +106,6 @@ class Adapters:
                 weight.requires_grad_(True)
 
     def nothing(self, role: str) -> Tensor | float:
-        """A zero that all other roles' weights are part of, for several ranks, which wait for every gradient."""
+        """Return a zero made of all other roles' weights, so that DDP finds a gradient for each of them."""
         others = [weight for name in self.roles if name != role for weight in self._weights[name]]
         return sum((weight.sum() * 0.0 for weight in others), start=0.0)

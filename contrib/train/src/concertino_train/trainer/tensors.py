@@ -42,6 +42,7 @@ def row_tensors(
     texts = [row.completion if row else (pad,) for row in rows]
     ones = [np.ones(len(text)) for text in texts]
     made = {
+        # On the left, so that every completion begins in one column: TRL scores the last T places (`logits_to_keep`).
         "prompt_ids": _padded(prompts, pad, np.int64, left=True),
         "prompt_mask": _padded([np.ones(len(prompt)) for prompt in prompts], 0, np.int64, left=True),
         "completion_ids": _padded(texts, pad, np.int64),
@@ -124,7 +125,9 @@ def pieces(tensors: Tensors, most: int) -> list[Tensor]:
     for number in sorted(set(role.tolist())):
         places = torch.nonzero(used & (role == number))[:, 0]
         if len(places):
+            # Parts of equal size need the least memory at the peak, and the number of parts is the same on all ranks.
             found += places.tensor_split(-(-len(places) // most))
+    # DDP owes every rank a backward pass; a padding row gives it with a loss of 0.
     return found or [torch.zeros(1, dtype=torch.long, device=role.device)]
 
 

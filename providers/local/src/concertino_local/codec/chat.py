@@ -60,12 +60,14 @@ class ChatCodec(TemplateCodec, Codec):
         options: Mapping[str, Any] | None = None,
         thoughts: bool | None = None,
     ) -> None:
+        # A copy: template and padding are set on it, and the caller's must stay as it is.
         super().__init__(copy.deepcopy(tokenizer), template, options=options)
         self._turns = check_template(self.tokenizer, self._form)
         self.problem = tools_problem(self._turns)
         self.end_text = self._turns.end_text
         eos = self.tokenizer.eos_token_id
         other = eos is not None and eos != self._turns.end
+        # Models of chat stop at the end of a turn, base models at the end of a text; either ends a reply.
         self.end_ids = (self._turns.end, *((int(eos),) if other else ()))
         self.pad_id = find_pad(self.tokenizer, self._turns, self.end_ids)
         self.size = self.vocabulary.size
@@ -112,6 +114,7 @@ class ChatCodec(TemplateCodec, Codec):
         Raises:
             UsageError: the template refuses the messages, or a message is the assistant's.
         """
+        # Encoded here, it would stand among sampled ids as if the policy had written it.
         self._refuse_tools(fresh, tools)
         if any(message.role == "assistant" for message in fresh):
             raise UsageError("onward() got a message of the assistant; its turns are sampled, or stand in prompt()")

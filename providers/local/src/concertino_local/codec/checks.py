@@ -23,6 +23,7 @@ _WRITTEN = [
     *("think", "reasoning", "tool_call", "function", "parameter", "arg_key", "arg_value", "plan", "search"),
     *("observation", "reflection", "answer", "graph", "node", "agent", "edge"),
 ]
+# The most telling name first.
 _PAD_NAMES = ("pad", "reserved", "unused", "unk", "extra", "endoftext")
 
 _TALK = (
@@ -94,6 +95,7 @@ def tools_problem(turns: Turns) -> str:
 def _check(tokenizer: Any, template: ChatTemplate) -> Turns:
     turns = _find_end(template)
     _check_marked(tokenizer, turns)
+    # Some templates write a system message of their own where none is given.
     _check_talk(turns, _TALK[1:], ())
     _check_talk(turns, _TALK, ())
     if "</think>" in template.render([QUESTION], opens=True):
@@ -221,6 +223,7 @@ def find_pad(tokenizer: Any, turns: Turns, ends: Ids) -> int:
     free = [
         (rank, i)
         for i, text in turns.template.vocabulary.special.items()
+        # A token that the template writes would be masked as padding in the middle of a conversation.
         if i not in usual and text not in turns.template.text
         for rank, name in enumerate(_PAD_NAMES)
         if name in text.lower()

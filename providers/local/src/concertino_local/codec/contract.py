@@ -124,4 +124,5 @@ class ByteCodec(Codec):
 
 
 def _utf8(text: str) -> bytes:
+    # Lone surrogates have no UTF-8.
     return text.encode("utf-8", "replace")

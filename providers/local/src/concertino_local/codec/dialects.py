@@ -63,7 +63,7 @@ class PlainReader(ReplyReader):
     """Everything is visible."""
 
     def feed(self, text: str) -> str:
-        """The same text."""
+        """Return the text unchanged."""
         return text
 
     def finish(self) -> str:
@@ -116,6 +116,7 @@ class HermesReader(ReplyReader):
         """Visible text up to the next mark, None if more text is needed."""
         if self._inside:
             return self._leave()
+        # Space behind a block belongs to no text, so nothing is certain before something else comes.
         if self._after_block:
             self._buffer = self._buffer.lstrip()
             if not self._buffer:
@@ -132,6 +133,7 @@ class HermesReader(ReplyReader):
     def _leave(self) -> str | None:
         """Leave a block: at its end, and a call also where the next one begins; None if more text is needed."""
         body, mark, rest = self._buffer.partition(_ENDS[self._inside])
+        # Models forget the end of a call before they begin the next one.
         if self._inside == "<tool_call>" and self._inside in body:
             body, mark, rest = self._buffer.partition(self._inside)
             self._close(body)
@@ -182,6 +184,7 @@ class LlamaReader(ReplyReader):
             return text
         self._buffer += text
         begun = self._buffer.lstrip()
+        # The beginning of the mark may still become it.
         if not begun or begun.startswith(("{", self._MARK)) or self._MARK.startswith(begun):
             return ""
         self._decided = True
@@ -281,6 +284,7 @@ def guess_format(template: str) -> str:
     """The reply format that a chat template speaks of."""
     if "<|channel|>" in template:
         return "harmony"
+    # The instructions of Llama 3 show a call with `parameters`, where others have `arguments`.
     if "<tool_call>" not in template and ("<|python_tag|>" in template or '"parameters":' in template):
         return "llama"
     return "hermes"

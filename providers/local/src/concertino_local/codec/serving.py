@@ -136,9 +136,11 @@ class TemplateCodec:
     def _sampled_ids(self, message: Message) -> list[int]:
         """The ids of a turn that this model has sampled, if the message still says what they said."""
         extra = message.extra
+        # Ids of another tokenizer or template mean something else here.
         if message.role != "assistant" or extra.get("endpoint") != self.endpoint:
             return []
         ids = extra.get("token_ids")
+        # A turn that somebody has edited still carries the ids of what was said before.
         return list(ids) if isinstance(ids, (list, tuple)) and extra.get("digest") == digest(message) else []
 
     @property
@@ -171,6 +173,7 @@ class _Rendering:
         self._forms = [
             template.form(
                 message,
+                # Whoever writes the system message decides about marks; users and tools do not.
                 trusted=message.role == "system" or bool(ids),
                 inline_thoughts=False,
                 name=names.get(message.call_id or "", ""),

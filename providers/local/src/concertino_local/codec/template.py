@@ -57,6 +57,7 @@ class ChatTemplate:
         Raises:
             UsageError: the template refuses the conversation.
         """
+        # Templates ask whether there are tools by `if tools`, and some write a heading for an empty list.
         shown = self.vocabulary.defuse([dict(tool) for tool in tools]) or None
         try:
             text = self._tokenizer.apply_chat_template(
@@ -165,6 +166,7 @@ def training_variant(tokenizer: Any) -> str | None:
         return None
     for file in sorted(Path(found.origin).with_name("chat_templates").glob("*_training.jinja")):
         known = file.with_name(file.name.replace("_training", ""))
+        # By the very text, as TRL itself chooses it.
         if known.is_file() and known.read_text(encoding="utf-8") == tokenizer.chat_template:
             return file.read_text(encoding="utf-8")
     return None

@@ -23,6 +23,7 @@ class Detokenizer:
         """The text that is certain with one token more; may be empty."""
         self._ids.append(token)
         fresh = self._fresh()
+        # The bytes of a letter are not whole yet.
         if not fresh or fresh.endswith(UNREADABLE):
             return ""
         self._begin, self._given = self._given, len(self._ids)

@@ -84,6 +84,7 @@ class Turns:
             UsageError: it depends on more than the messages between.
         """
         answer = ANSWER
+        # Templates refuse a tool's result that no call stands before.
         if ids := [message.call_id for message in fresh if message.role == "tool"]:
             calls = [{"type": "function", "id": id, "function": {"name": "f", "arguments": {}}} for id in ids]
             answer = {**ANSWER, "tool_calls": calls}
@@ -119,6 +120,7 @@ class Turns:
         if opens:
             rest = messages[done:]
             found.append(Piece(self.between(rest, tools) if turns else self.beginning(rest, tools)))
+        # Without a turn it is one piece, which is the whole.
         if turns:
             self._compare(found, messages[: len(messages) if opens else done], tools, opens)
         return found

@@ -37,6 +37,7 @@ class Vocabulary:
         self.decode: Callable[[Sequence[int]], str]
         self._dump: Callable[[], str]
         if type(backend).__module__.partition(".")[0] == "tokenizers":
+            # A tokenizer.json may switch both on, and prompts would be cut in silence.
             backend.no_truncation()
             backend.no_padding()
             self.encode = lambda text: list(backend.encode(text, add_special_tokens=False).ids)
@@ -84,6 +85,7 @@ class Vocabulary:
 
     @cached_property
     def _to_cut(self) -> list[str]:
+        # The longest first, as one may stand within another. One of a single letter cannot be cut in two.
         return sorted((text for text in self.special.values() if len(text) > 1), key=len, reverse=True)
 
     def encode_rendered(self, text: str) -> list[int]:
@@ -104,6 +106,7 @@ class Vocabulary:
     def defuse(self, value: Any) -> Any:
         """A text, or data with texts in it, in which special tokens are cut by `MARK`."""
         if isinstance(value, str):
+            # Nobody's text may hold the mark, or it could join what was cut.
             text = clean(value).replace(MARK, "\ufffd")
             for token in self._to_cut:
                 if token in text:

@@ -50,6 +50,7 @@ class CacheLayer(DynamicLayer):
             self.allocate(key_states, value_states, len(key_states), max(end, self._capacity))
             self.rows = len(key_states)
         elif end > self.columns:
+            # A quarter more each time, so that what is copied stays in proportion to what is read.
             self.resize(len(self.buffers[0]), max(end + ROOM, end * 5 // 4))
         for buffer, fresh in zip(self.buffers, (key_states, value_states), strict=True):
             buffer[: self.rows, :, self.last : end] = fresh
@@ -62,6 +63,7 @@ class CacheLayer(DynamicLayer):
 
     def allocate(self, keys: torch.Tensor, values: torch.Tensor, rows: int, columns: int) -> None:
         """Make empty buffers for keys and values like these."""
+        # Attention multiplies masked columns by 0, and unset memory may hold NaN, which survives that.
         self.buffers = [each.new_zeros((rows, each.shape[-3], columns, each.shape[-1])) for each in (keys, values)]
 
     def resize(self, rows: int, columns: int, shift: int = 0) -> None:
@@ -150,6 +152,7 @@ class BatchCache:
         rows = max(count + len(lengths), self._room[0])
         last = max([self.last, *lengths, self._room[1] if not count else 0])
         shift = last - self.last if count else 0
+        # A layer that has no prompts to take still has to make room: all layers end at one column.
         for number in range(max(len(prompts.layers), len(self.cache.layers))):
             if number == len(self.cache.layers):
                 layer = CacheLayer()
@@ -172,6 +175,7 @@ class BatchCache:
         source, length = torch.tensor([sources, lengths], device=device)[:, :, None]
         columns = torch.arange(last, device=device) - (last - length)
         outside = (columns < 0)[:, None, :, None] if min(lengths) < last else None
+        # Places left of a row read its first column; they are zeroed below.
         columns = columns.clamp_min(0)
         for buffer, old in zip(layer.buffers, (known.keys, known.values), strict=True):
             assert old is not None
@@ -221,6 +225,7 @@ class BatchCache:
     def mask(self, device: torch.device) -> torch.Tensor | None:
         """Which visible columns each row may look at, the next one included; None where all may look at all."""
         first = self.first
+        # Without a mask torch may take its fast attention kernels.
         if first == max(self.starts):
             return None
         return torch.arange(first, self.last + 1, device=device) >= self._starts_on(device)[:, None]

@@ -49,6 +49,7 @@ def row_random(seed: int, prompt: Sequence[int]) -> numpy.random.Generator:
     The prompt counts, so that turns of one conversation with one seed do not draw alike.
     """
     ids = numpy.asarray(prompt, dtype=numpy.int64)
+    # SeedSequence refuses negative numbers. The length counts, too: checksums of a few ids may be equal.
     state = numpy.random.SeedSequence((seed % 2**64, zlib.crc32(ids.tobytes()), len(ids)))
     return numpy.random.Generator(numpy.random.PCG64(state))
 
@@ -95,6 +96,7 @@ class Choices:
                     return values[0]
                 return torch.tensor(values, device=device)[:, None]
 
+            # More than any vocabulary has, so it leaves nothing out.
             top_k = column([rule.top_k or 2**31 for rule in own])
             temperature = 1.0 if kind[0] else column([rule.temperature for rule in own])
             self._groups.append(_Group(index, *kind, temperature, column([rule.top_p for rule in own]), top_k))
@@ -127,6 +129,7 @@ class Choices:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         as_is = isinstance(group.temperature, float) and group.temperature == 1.0
         scores = logits if as_is else logits / group.temperature
+        # Over all tokens, before anything is forbidden: that is what log-probabilities are taken of.
         total = scores.logsumexp(-1)
         if group.greedy or uniforms is None:
             tokens = (logits if masked is None else masked).argmax(-1)
@@ -143,9 +146,11 @@ class Choices:
 
 def _draw(probabilities: torch.Tensor, uniforms: torch.Tensor, group: _Group) -> torch.Tensor:
     """The token at each row's random number, on the line where tokens lie side by side, each as long as probable."""
+    # In float32 the rounding of a sum over a vocabulary is larger than the share of a rare token.
     wide = wide_float(probabilities.device)
     order = None
     if group.cuts:
+        # Stable, so that tokens of equal probability stand in one order in every run.
         probabilities, order = probabilities.sort(dim=-1, descending=True, stable=True)
         ranks = torch.arange(probabilities.shape[-1], device=probabilities.device)
         probabilities = probabilities.masked_fill(ranks >= group.top_k, 0.0)

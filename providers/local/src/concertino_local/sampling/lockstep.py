@@ -68,15 +68,18 @@ def complete_batch(
     """
     device, most = network.device, max(limits)
     sampler: BatchSampler[BatchRow] = BatchSampler(network, tempered=True)
+    # Without the last token of each prompt, which the first step reads.
     sampler.batch.reserve(len(rows), max(len(row.prompt) for row in rows) - 1)
     reading = sampler.read(rows, BUDGET)
     while not reading.done:
         reading.advance()
+    # By identity, as equal prompts of a group are equal rows.
     numbers = {id(row): number for number, row in enumerate(rows)}
     order = [numbers[id(row)] for row in sampler.rows]
     at = torch.tensor(order, device=device)  # which of `rows` each row of the batch is
     room = torch.tensor(limits, device=device)[at]
     ends = torch.tensor(sorted(end_ids), device=device)
+    # Kept on the device to the end: fetching each token would make every step wait for it.
     ids = torch.zeros((len(rows), most), dtype=torch.long, device=device)
     logprobs = torch.zeros((len(rows), most), device=device)
     counts = [0] * len(rows)

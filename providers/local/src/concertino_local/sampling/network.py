@@ -80,12 +80,14 @@ class Network:
         self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: Any
     ) -> torch.Tensor:
         options: dict[str, Any] = {"position_ids": positions} if self._positions else {}
+        # Logits of a whole prompt over the vocabulary would take more memory than its keys and values.
         if self._short:
             options["logits_to_keep"] = 1
         out = self._module(
             input_ids=tokens, attention_mask=mask, past_key_values=cache, use_cache=True, return_dict=True, **options
         )
         logits: torch.Tensor = out.logits[:, -1]
+        # In half precision, rare tokens would be rounded to one probability or to none.
         return logits.float()
 
 

@@ -29,9 +29,11 @@ class PrefixCache:
 
     def find(self, ids: Sequence[int]) -> tuple[int, Slices | None]:
         """How many tokens of a prompt are known, its last one never, with their keys and values."""
+        # The first step has to read a token to get logits, so the last one never counts as known.
         prompt = tuple(ids[:-1])
         best, length = None, LEAST - 1
         for known in self._entries:
+            # The first tokens tell most entries apart, before any is searched for its end.
             if known[:LEAST] == prompt[:LEAST] and (common := _common(known, prompt)) > length:
                 best, length = known, common
         if best is None:

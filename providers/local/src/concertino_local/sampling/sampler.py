@@ -104,12 +104,14 @@ class BatchSampler(Generic[R]):
         last = torch.tensor([row.prompt[-1] for row in rows], device=device)
         self._tokens = torch.cat([self._tokens, last])
         fresh = [None if row.rule.greedy else row_random(row.seed, row.prompt) for row in rows]
+        # Only the columns that are left of this block: a row's numbers must not depend on when it came.
         self._uniforms = torch.cat([self._uniforms, self._draw(fresh, self._drawn)])
         self._random += fresh
         self.rows += rows
         self._choices = None
         for row, source in zip(rows, sources, strict=True):
             context = row.prompt[:-1]
+            # Copied only if the prefix is kept.
             self.prefixes.add(context, partial(copy_row, prompts, source, 0, len(context)))
 
     def step(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -152,6 +154,7 @@ class BatchSampler(Generic[R]):
         for place in gone if remember else ():
             row, begin = self.rows[place], self.batch.starts[place] - self.batch.first
             end = self.batch.last - self.batch.first
+            # The token that was sampled last has no keys and values yet.
             known = [*row.prompt, *row.ids][: end - begin]
             self.prefixes.add(known, partial(copy_row, self.batch.cache, place, begin, end))
         kept = self.batch.leave(gone)
@@ -164,6 +167,7 @@ class BatchSampler(Generic[R]):
 
     def _masked(self, logits: torch.Tensor) -> torch.Tensor:
         """The logits without the tokens that rows may not choose."""
+        # Log-probabilities are those of the logits before anything was forbidden.
         masked = logits.clone()
         for place, row in enumerate(self.rows):
             if row.is_constrained and (allowed := row.allowed_tokens()) is not None:
@@ -219,6 +223,7 @@ class PromptReading(Generic[R]):
     def advance(self) -> None:
         """Make one pass; rows whose prompts are read by it join."""
         self._passed = False
+        # The generator gives None at each pause, so `self` can only mean its end.
         self._ended = next(self._steps, self) is self
 
     def drop(self, wanted: Callable[[R], bool]) -> None:
@@ -232,6 +237,7 @@ class PromptReading(Generic[R]):
             if known is None:
                 fresh.append(context)
                 continue
+            # Rows of one context share its prefix, and each of them is told.
             for row in rows:
                 row.cached = length
             yield from self._part([context], length, known)
@@ -256,6 +262,7 @@ class PromptReading(Generic[R]):
             padded = [[*ids[begin:], *([0] * (longest - len(ids)))] for ids in contexts]
             yield from self._read(padded, begin, prompts)
             padding = sum(longest - len(ids) for ids in contexts)
+            # Padding was counted as read.
             self._sampler.read_tokens -= padding
         places = [(place, row) for place, ids in enumerate(contexts) for row in self._rows([ids])]
         if places:
@@ -267,6 +274,7 @@ class PromptReading(Generic[R]):
         """Read tokens of equal lengths, as many at once as the budget allows."""
         width = max(1, self._budget // len(ids))
         for start in range(0, len(ids[0]), width):
+            # Pauses before a second pass and not behind the first: rows that one pass completes join at once.
             if self._passed:
                 yield
                 self.current = [row for row in self.current if id(row) in self._waiting]
@@ -288,6 +296,7 @@ def _common(contexts: Sequence[Context]) -> int:
     """Tokens with which all contexts begin, if they are worth a pass of their own."""
     if len(contexts) < 2:
         return 0
+    # What the least and the greatest have in common, all between them have.
     low, high = min(contexts), max(contexts)
     shorter = min(len(low), len(high))
     common = next((place for place in range(shorter) if low[place] != high[place]), shorter)
@@ -299,6 +308,7 @@ def _parts(contexts: Sequence[Context], common: int, budget: int) -> list[list[C
     parts: list[list[Context]] = []
     for context in contexts:
         rows, length = len(parts[-1]) if parts else 0, len(context) - common
+        # Rows too few to share a pass are padded rather than read alone: a pass costs more than its padding.
         wide = rows >= ROWS and length > 1.2 * (len(parts[-1][0]) - common)
         if not rows or wide or (rows + 1) * length > budget:
             parts.append([])

@@ -126,6 +126,7 @@ class Guide:
         self._offers = offers_in(prompt) if messages else {}
         self._most = int(found[1]) if (found := _MOST.search(prompt)) else None
         self._tokens, self._end = tokenizer.by_begin, tokenizer.end
+        # A token may end one call and begin the next at once; `steered` gives its share to the one that only ends.
         plain = [each for tokens in self._tokens.values() for each in tokens]
         known = {data: number for number, data in plain}
         ended = {number: _MORE.match(data) for number, data in plain}
@@ -143,6 +144,7 @@ class Guide:
         found: dict[int, None] = {}
         for each in wanted:
             for number, data in self._tokens.get(each[:1], ()):
+                # A token may be shorter than what must follow, or reach beyond it.
                 if each.startswith(data) or data.startswith(each):
                     found[number] = None
         return list(found)
@@ -158,6 +160,7 @@ class Guide:
 
         A token may hold the end of a call and the beginning of the next; its share goes to the one that ends there.
         """
+        # Only in the last call of a round is another one too many.
         if self._most is None or text.count(_OPEN) < self._most:
             return logits
         steered = logits.copy()

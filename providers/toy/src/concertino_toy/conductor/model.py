@@ -108,6 +108,7 @@ class TinyConductor(Model):
         Raises:
             ProviderError: as `chat`.
         """
+        # Reading the weights and cutting the prompt takes long enough to hold up the event loop.
         prompt, context = await asyncio.to_thread(self._prepared, request.messages)
         sampling, room = request.sampling, context - len(prompt)
         if room < 1:
@@ -135,6 +136,7 @@ class TinyConductor(Model):
             if writing.stopped:
                 finish = "stop"
                 break
+            # The logits behind the last token are not needed, and each pass costs as much as any other.
             if len(written) < most:
                 logits = await self._read(line, [token])
         self._keep(line)
@@ -179,6 +181,7 @@ class TinyConductor(Model):
         for name in names:
             ids = self.tokenizer.ids(name)
             seen = _logs(np.vstack([logits, self.transformer.logits(ids, cache, every=True)]))
+            # Takes the name back: its keys and values are written over by the next.
             cache.length = length
             scores.append(seen[np.arange(len(ids)), ids].sum() + np.log(np.exp(seen[-1, ends]).sum()))
         return np.asarray(scores, np.float32)
@@ -191,6 +194,7 @@ class TinyConductor(Model):
         known = min(known, len(prompt) - 1)  # the last token is read again, for its logits
         cache = self.transformer.cache(len(prompt) + most)
         if known:
+            # Copied, for another request may continue the same conversation.
             old = self._lines[key].cache
             for fresh, told in zip((*cache.keys, *cache.values), (*old.keys, *old.values), strict=True):
                 fresh[:, :known] = told[:, :known]
@@ -200,6 +204,7 @@ class TinyConductor(Model):
     def _keep(self, line: _CachedSequence) -> None:
         """Remember a sequence, in place of one that it continues, or of the oldest."""
         for key, other in list(self._lines.items()):
+            # A sequence that this one continues is of no further use.
             if _common(other.ids, line.ids) == len(other.ids):
                 del self._lines[key]
         self._count += 1
@@ -255,6 +260,7 @@ class _Sampler:
         scaled -= scaled.max()
         logs = scaled - np.log(np.exp(scaled).sum())
         token = int(np.argmax(scaled)) if not self._temperature else self._drawn(np.exp(logs))
+        # Rounding may put it above 0, which no log-probability is.
         self.logprobs.append(float(min(0.0, logs[token])))
         return token
 
@@ -262,6 +268,7 @@ class _Sampler:
         order = np.argsort(-shares, kind="stable")
         kept = order[: int(np.searchsorted(np.cumsum(shares[order]), self._top)) + 1]
         weights = shares[kept] / shares[kept].sum()
+        # Rounding may put the number behind the last share.
         return int(kept[int(np.searchsorted(np.cumsum(weights), self._rng.random()).clip(0, len(kept) - 1))])
 
 
@@ -270,7 +277,9 @@ class _Writing:
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = [stop for stop in stops if stop]
+        # So much of the end may belong to a stop text that is not whole yet.
         self._held = max((len(stop) for stop in self._stops), default=1) - 1
+        # A token may end inside a letter of several bytes.
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.text = ""
         self._given = 0

@@ -21,5 +21,6 @@ _controller = cache(ThreadpoolController)
 @contextmanager
 def one_thread() -> Iterator[None]:
     """A context in which BLAS uses one thread."""
+    # The limit is of the whole process: without the lock one caller would lift it while another computes.
     with _LOCK, _controller().limit(limits=1, user_api="blas"):
         yield

@@ -21,6 +21,7 @@ _WORDS = 50_000
 
 def byte_letters() -> list[str]:
     """The letter that stands for each byte in the tokens of byte-level BPE."""
+    # The table of GPT-2: bytes that can be shown stand for themselves, all others for letters behind them.
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     rest = [byte for byte in range(256) if byte not in plain]
     letters = {byte: chr(byte) for byte in plain} | {byte: chr(256 + place) for place, byte in enumerate(rest)}
@@ -43,6 +44,7 @@ class BytePairTokenizer:
         self._special = {token["content"]: token["id"] for token in added if token["special"]}
         self._fixed = {token["content"]: token["id"] for token in added if not token["special"]}
         self._pattern = re.compile(_pattern(data, path))
+        # The longest first, since one piece may begin with another.
         longest = sorted(self._fixed, key=len, reverse=True)
         self._pieces = re.compile("|".join(map(re.escape, longest))) if longest else None
         self._letters = byte_letters()
@@ -81,12 +83,14 @@ class BytePairTokenizer:
             found.extend(self._word(word))
 
     def _merged(self, word: str) -> tuple[int, ...]:
+        # Lone surrogates have no bytes.
         parts = [self._letters[byte] for byte in word.encode("utf-8", "replace")]
         while len(parts) > 1:
             ranked = [(self._ranks.get(pair, -1), place) for place, pair in enumerate(pairwise(parts))]
             known = [each for each in ranked if each[0] >= 0]
             if not known:
                 break
+            # The lowest rank was merged first in training, and the leftmost of equals comes first.
             first = min(known)[1]
             parts[first : first + 2] = [parts[first] + parts[first + 1]]
         return tuple(self._ids[part] for part in parts)
@@ -107,6 +111,7 @@ def _pair(merge: Any) -> list[str]:
 def _pattern(data: dict[str, Any], path: Path) -> str:
     """The pattern that cuts texts into words."""
     steps = (data.get("pre_tokenizer") or {}).get("pretokenizers", [])
+    # Any other form would give other tokens without an error.
     kinds = [step.get("type") for step in steps]
     if data["model"].get("type") != "BPE" or kinds != ["Split", "ByteLevel"] or data.get("normalizer"):
         raise ValueError(

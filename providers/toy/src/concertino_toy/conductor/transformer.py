@@ -30,6 +30,7 @@ def read_weights(path: Path) -> dict[str, Floats]:
         ValueError: a tensor has another type than F32 or F16.
     """
     data = path.read_bytes()
+    # safetensors: eight bytes give the length of a JSON header, offsets count from its end.
     size = int.from_bytes(data[:8], "little")
     header: dict[str, Any] = json.loads(data[8 : 8 + size])
     found: dict[str, Floats] = {}
@@ -40,6 +41,7 @@ def read_weights(path: Path) -> dict[str, Floats]:
             raise ValueError(f"{path}: {name} is {about['dtype']}; expected {' or '.join(_KINDS)}")
         begin, end = (8 + size + offset for offset in about["data_offsets"])
         flat = np.frombuffer(data[begin:end], _KINDS[about["dtype"]])
+        # A copy in 32 bits, so that the bytes of the file can be released.
         found[name] = np.ascontiguousarray(flat.reshape(about["shape"]).astype(np.float32))
     return found
 
@@ -75,6 +77,7 @@ class Transformer:
         self.width = int(config.get("head_dim") or config["hidden_size"] // self.heads)
         self.context = int(config["max_position_embeddings"])
         self._eps = np.float32(config["rms_norm_eps"])
+        # Newer configurations keep it in a table of its own.
         theta = float((config.get("rope_parameters") or config)["rope_theta"])
         self._turns = 1.0 / theta ** (np.arange(0, self.width, 2) / self.width)
         self.embedding = weights["model.embed_tokens.weight"]
@@ -109,6 +112,7 @@ class Transformer:
         start, count = cache.length, len(ids)
         angles = np.outer(np.arange(start, start + count), self._turns)
         cosine, sine = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+        # A single token looks at everything before it, so it needs no mask.
         ahead = np.triu(np.full((count, count), -np.inf, np.float32), 1) if count > 1 else None
         hidden = self.embedding[np.asarray(ids)]
         for number, layer in enumerate(self._weights):
@@ -118,6 +122,7 @@ class Transformer:
             inner = self._normed(hidden, layer.between)
             gate = inner @ layer.gate
             hidden = hidden + (gate / (1.0 + np.exp(-gate)) * (inner @ layer.up)) @ layer.down
+        # Behind all layers, which write their columns at the old length.
         cache.length += count
         last = self._normed(hidden if every else hidden[-1], self._norm)
         return last @ self.embedding.T
@@ -141,10 +146,12 @@ class Transformer:
         cache.values[number][:, start:end] = told.transpose(1, 0, 2)
         keys, values = cache.keys[number][:, :end], cache.values[number][:, :end]
         shared = self.heads // self.key_heads
+        # Heads that share keys are put side by side, so one product serves them all and no key is copied.
         asked = _turned(asked, cosine, sine).transpose(1, 0, 2).reshape(self.key_heads, shared * count, self.width)
         scores = asked @ keys.transpose(0, 2, 1) * np.float32(self.width**-0.5)
         if ahead is not None:
             scores.reshape(self.key_heads, shared, count, end)[..., start:] += ahead
+        # Without the greatest taken off, exp would overflow.
         scores -= scores.max(-1, keepdims=True)
         np.exp(scores, out=scores)
         scores /= scores.sum(-1, keepdims=True)
@@ -175,6 +182,7 @@ class _Layer:
     @classmethod
     def of(cls, weights: dict[str, Floats], prefix: str) -> _Layer:
         def matrix(name: str) -> Floats:
+            # Stored as (out, in); rows in order make the product faster.
             return np.ascontiguousarray(weights[f"{prefix}{name}.weight"].T)
 
         own = f"{prefix}self_attn."

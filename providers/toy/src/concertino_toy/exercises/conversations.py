@@ -47,6 +47,7 @@ def collect(
 
 async def _lead(exercise: Exercise, leader: ConductorTeacher, executor: Executor) -> Run:
     orchestrator = Orchestrator(leader, exercise.strategy, executor=executor)
+    # A budget that is not shown could end a run for reasons that its conversation does not hold.
     budget = Budget(rounds=exercise.strategy.max_rounds, calls=40) if exercise.strategy.show_budget else None
     return await orchestrator.run(exercise.question, pool=exercise.pool, budget=budget)
 

@@ -25,7 +25,7 @@ def _words() -> tuple[str, ...]:
 
 
 def phrase(rng: Random, least: int, most: int) -> str:
-    """So many words in a row, that often make half a sentence."""
+    """A run of `least` to `most` words, which often make half a sentence."""
     words, count = _words(), rng.randint(least, most)
     start = rng.randrange(len(words) - count)
     return " ".join(words[start : start + count]).rstrip(",;")

@@ -98,10 +98,12 @@ class _SharedAnswers:
 
     def answer(self, text: str, who: str) -> str:
         self._asked[text, who] += 1
+        # The number of the attempt counts, so that a repeat may succeed.
         rng = Random(f"{self._key} {text} {who} {self._asked[text, who]}")
         if rng.random() < self._rate:
             raise _fault(rng, who)
         value = self._answers.get(text) or (next(iter(self._answers.values())) if len(self._answers) == 1 else "")
+        # Seldom beside real faults: members that answer and know nothing have to be recognised as well.
         if not value or rng.random() < self._rate / 4:
             return wording.refusal_text(rng)
         return wording.reply_text(rng, value, long=self._wordy)

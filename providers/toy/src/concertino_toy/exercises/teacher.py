@@ -59,6 +59,7 @@ def value_in(text: str) -> str:
     for pattern in _VALUES:
         if found := pattern.findall(text):
             return str(found[-1]).strip(" ,")
+    # A refusal may quote numbers of the problem, none of which is the answer.
     numbers = [] if _REFUSED.search(text) else _LAST.findall(_LEFT_OUT.sub(" ", text))
     return numbers[-1].rstrip(",") if numbers else ""
 
@@ -102,6 +103,7 @@ class ConductorTeacher(Model):
         # Two in turn and no more: a model of a million parameters learns this rule, and most faults pass.
         back = notes.failed.get(number, 0) % min(2, count)
         choice = self.choices[count - 1 - back]
+        # Quotes count all paragraphs, and an introduction may be the first.
         quote = "${question}" if not notes.numbered else f"${{question.{number + notes.offset}}}"
         return {"name": choice.name, "arguments": {choice.text: quote, **choice.more}}
 

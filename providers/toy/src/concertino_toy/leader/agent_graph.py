@@ -65,6 +65,7 @@ def write_graph(request: ChatRequest) -> str:
         return _one_agent(conversation, parts, solver, low=low)
     limit = _LIMIT.search(system)
     graph = _Graph(conversation, parts, solver, prepended=prepended)
+    # Two opinions where the limit allows them, else one; after a refusal the shorter graph has the better chance.
     for opinions in (2, 1) if refusals == 0 and conversation.combiner is not None else (1,):
         agents = graph.agents(opinions)
         if agents is not None and len(agents) <= (int(limit[1]) if limit else 64):
@@ -73,7 +74,7 @@ def write_graph(request: ChatRequest) -> str:
 
 
 def _better(part: ProblemState, names: Sequence[str], conversation: ConversationState, prepended: bool) -> list[str]:
-    """Of the two models for a problem, the one that is more trusted than who answered, if it failed but once."""
+    """The models for a problem that are more trusted than the one that answered, and may be asked again."""
     answered = max((names.index(a.model) for a in part.attempts if a.answer and a.model in names), default=-1)
     failed = [attempt.model for attempt in part.attempts if not attempt.answer]
     final = {attempt.model for attempt in part.attempts if attempt.final}
@@ -283,5 +284,6 @@ def _direct(parts: Sequence[ProblemState]) -> str:
 
 def _element(name: str, text: str) -> str:
     plain = "<" not in text and text == text.strip()
+    # `]]>` would end the section, so it is cut in two.
     inner = text if plain else f"<![CDATA[{text.replace(']]>', ']]]]><![CDATA[>')}]]>"
     return f"<{name}>{inner}</{name}>"

@@ -42,7 +42,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 MOST_CALLS = 8
 MOST_NODES = 64
 MOST_TOKENS = 3500
-"""Of a graph's text: a longer one might be cut off, so it gets one solver for each problem, or is not written."""
+"""Tokens of a graph's text: a longer one might be cut off, so it gets one solver per problem, or is not written."""
 _Node = tuple[str, WrittenCall, tuple[str, ...]]
 """A node: its id, its call, and the ids that it waits for."""
 
@@ -90,6 +90,7 @@ def _read(request: ChatRequest, system: str, verbs: Sequence[str]) -> Conversati
             parameters = {**actions[name].parameters, "model": {"enum": [""]}}
             actions[name] = replace(actions[name], parameters=parameters)
     last = request.messages[-1]
+    # What members said may hold the same tag.
     own = _SEEN.sub("", last.text) if last.role == "user" else ""
     concluding = len(request.messages) > 2 and "</answer>" in own and not own.startswith("PARSE_ERR")
     exchanges = tuple(_exchanges(request.messages, actions, verbs))
@@ -109,6 +110,7 @@ def _exchanges(
                     calls += [_query(actions.get(verb), verb, text) for text in _queries(body)]
         elif calls and (seen := _SEEN.search(message.text)):
             responses: list[CallResponse | None] = [response_of(data) for data in jsons(seen[1].splitlines())]
+            # Results may be fewer than calls where a turn was cut off.
             yield tuple(zip(calls, [*responses, *[None] * len(calls)], strict=False))
             calls = []
 
@@ -203,6 +205,7 @@ def _nodes(nodes: Sequence[_Node]) -> list[str]:
 
 
 def _encode(value: object) -> str:
+    # A `<` in a text could end the tag around it.
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
 
 

@@ -100,6 +100,7 @@ class ProblemState:
         """The best answer so far: most votes, then the most trusted model, then the latest; empty without any."""
         candidates = self.credible or [attempt for attempt in self.attempts if attempt.answer]
         votes = Counter(attempt.answer for attempt in candidates)
+        # Reversed, since max keeps the first of equals and the latest is meant.
         best = max(reversed(candidates), key=lambda a: (votes[a.answer], self._trusted(a.model)), default=None)
         return best.answer if best else ()
 
@@ -119,6 +120,7 @@ class ProblemState:
             if other.formula != mine.formula:
                 return Dispute("reading", quantity, first, second)
             if other.numbers == mine.numbers:
+                # With other numbers the two differ because of an earlier step, which decides.
                 return Dispute("arithmetic", quantity, first, second)
         return None
 
@@ -134,6 +136,7 @@ def judge_reading(dispute: Dispute, stated: str) -> None:
     for attempt in (dispute.first, dispute.second):
         step = attempt.steps[dispute.quantity]
         same = stated.isdecimal() and step.numbers in (stated, str(int(stated) % MODULUS))
+        # Someone who copied the number and someone who named its source mean the same.
         copied = same and "note" not in step.formula
         attempt.discredited |= not (step.formula == stated or copied)
 

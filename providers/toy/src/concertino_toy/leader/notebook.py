@@ -58,6 +58,7 @@ def _read_documents(text: str, parts: Sequence[ProblemState], conversation: Conv
         told = _ABOUT.search(reply)
         part = next((part for part in parts if len(parts) == 1 or (told and part.number == int(told[1]))), None)
         if solver and part and "\\boxed" in reply:
+            # Whose reply it is the notebook does not say; that there is one is enough.
             part.attempts.append(SolverReply("", WrittenCall(solver.name, {}), CallResponse("OK", reply)))
 
 

@@ -42,9 +42,11 @@ def read_parts(conversation: ConversationState) -> list[ProblemState]:
             if response.error.get("code") in _NEVER_ASKED:
                 continue
             about.attempts.append(attempt)
+            # An answer makes an earlier failure good; only the last one is repaired or repeated.
             about.last_failure = None if attempt.answer else attempt
     for part in parts:
         part.trust = solver.models[2] if solver and solver.models else ()
+        # Behind the collection of all attempts: what is outdated follows from the answers of other parts.
         part.attempts = [attempt for attempt in part.attempts if not _outdated(attempt, parts)]
         _weigh(part, conversation)
     return parts
@@ -67,6 +69,7 @@ class NextCalls:
         solver = self._conversation.solver
         if solver is None or solver.models is None or self._spent():
             return []
+        # Checks are free, so only calls that cost units are counted against what is left.
         paid = int(min(self._at_once, self._budget.get("units", self._at_once)))
         chosen = [*self._needed(solver)][:paid]
         for part in self._parts:
@@ -89,6 +92,7 @@ class NextCalls:
             call = self._again(part) or self._ask(part, solver)
             if call:
                 yield call
+            # With few rounds, the second opinion goes out with the first instead of after it.
             if call and self._scarce and part.number in self._waited_for and not part.attempts:
                 yield from self._second(part, call, solver)
 
@@ -194,6 +198,7 @@ def _weigh(part: ProblemState, conversation: ConversationState) -> None:
             judge_reading(dispute, stated)
         elif _lists_notes(response.content):
             judge_notes(dispute)
+        # A verdict that leaves the dispute as it was would be applied for ever.
         if part.dispute() == dispute:
             return
 

@@ -76,6 +76,7 @@ class ScriptedLeader(SimulatedModel):
 
     def _seen(self, request: ChatRequest) -> int:
         """How often this prompt was seen before."""
+        # Bounded, as a leader that serves for long would remember every prompt.
         if len(self._prompts) >= _MOST_PROMPTS:
             self._prompts.clear()
         key = hash(tuple(message.text for message in request.messages))

@@ -91,6 +91,7 @@ class Faults:
             key: of the member, whatever it is called.
             failed: how often it failed before in this run.
         """
+        # The member's key and not its name: renaming members must not change what goes wrong.
         if draw("fault", self.seed, question, key) >= manner.fails * self.scale:
             return False
         return failed == 0 or draw("stubborn", self.seed, question, key) < self.stubborn
@@ -141,6 +142,7 @@ def practice_pool(
     if names_seed:
         rng = Random(f"names {names_seed}")
         rng.shuffle(names)
+        # Another order, too, so that a place in the list says nothing of a member.
         rng.shuffle(wanted)
     if len(wanted) > len(names):
         raise UsageError(f"{len(wanted)} members, but only {len(names)} names; give fewer topics or manners")
@@ -165,6 +167,7 @@ def _member(name: str, topic: str, manner: Manner, faults: Faults, latency: floa
         asked, place = about(ask, topic)
         if not asked or not place:
             raise CallFailed.because("no place is named" if asked else "no topic is named", code="unclear")
+        # Read from the run and kept nowhere, so one pool serves any number of runs.
         failed = sum(seen.name == name and not seen.ok for seen in ctx.history)
         if faults.strikes(manner, ctx.question, key, failed):
             raise _failure(late=faults.is_late(ctx.question, key))

@@ -37,6 +37,7 @@ def run_print(code: str) -> dict[str, Any]:
         if len(code) > _LONGEST:
             raise ValueError(f"it has {len(code)} characters, at most {_LONGEST} are read")
         printed = _printed(ast.parse(code.strip(), mode="eval").body)
+    # The parser raises the last two for texts that are nested too deep.
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         words = f"expected one print(...) of literals: {type(error).__name__}"
         raise CallFailed.because(words, code="script_failed", content={"stdout": "", "stderr": words}) from None

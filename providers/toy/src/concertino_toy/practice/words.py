@@ -103,5 +103,6 @@ def places_in(text: str) -> list[str]:
 
 def draw(*key: object) -> float:
     """A number from 0 to 1 that follows from a key, the same in every process."""
+    # Python's own hash of a text differs from process to process.
     digest = hashlib.blake2b("\0".join(map(str, key)).encode(), digest_size=8).digest()
     return int.from_bytes(digest) / 2**64

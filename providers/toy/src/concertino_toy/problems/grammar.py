@@ -77,6 +77,7 @@ class Relation:
             for quantity in term:
                 product = product * values[quantity] % MODULUS
             products.append(product)
+        # Python's % gives a number from 0 for negative ones, too.
         base = products[0] - products[1] if self.difference else sum(products)
         return (self.shift + self.factor * base) % MODULUS
 
@@ -194,6 +195,7 @@ def read(text: str, *, strict: bool = True) -> Question:
     Raises:
         GrammarError: a sentence outside the grammar (with `strict`), a contradiction, or nothing asked.
     """
+    # Typographic marks of pasted texts.
     text = text.replace("\u2019", "'").replace("\u00a0", " ")
     problems = [_problem(number, section, strict) for number, section in sections(text)]
     problems = [problem for problem in problems if problem.facts or problem.asks or problem.needles]
@@ -222,6 +224,7 @@ def focus(text: str) -> str:
     try:
         if all(problem.facts or problem.needles for problem in read(own, strict=False).problems):
             return own
+    # Something else is stated before it; what cannot be read alone needs the text in front.
     except GrammarError:
         pass
     named = list(PROBLEM_HEADING.finditer(own))
@@ -253,6 +256,7 @@ def sentences(text: str) -> Iterator[str]:
 def _problem(number: int, text: str, strict: bool) -> Problem:
     problem = Problem(number)
     for sentence in sentences(text):
+        # A lure is found first: it states a number like a fact, and must never count as one.
         if _LURE.search(sentence):
             problem.lures.append(_lure(sentence.rstrip(".!")))
         elif _STATES.search(sentence) and not _REMARK.match(sentence):

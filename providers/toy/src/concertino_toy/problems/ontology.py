@@ -105,6 +105,7 @@ def split_possessive(text: str) -> Quantity | None:
     cuts = [match.start() for match in re.finditer("'s (?=.)", text) if match.start()]
     if not cuts:
         return None
+    # A name may hold a possessive itself, such as Bishop's Hat.
     cut = next((at for at in cuts if text[at + 3 :] in _NAMES), cuts[-1])
     return Quantity(text[:cut], text[cut + 3 :])
 

@@ -71,12 +71,14 @@ class _ProblemWork:
         steps: list[SolutionStep],
     ) -> None:
         self._problem, self._waver, self._steps = problem, waver, steps
+        # What is believed is drawn once for each note, before any step: a model that believes it does so throughout.
         self._claims = {lure.about: lure.value for lure in problem.lures if lure.about and believe and believe(lure)}
         self._values: dict[Quantity, int] = {}
         self._alias: dict[Quantity, Quantity] = {}
         self._use_results(results)
         self._facts = {self._named(q): self._renamed(relation) for q, relation in problem.facts.items()}
         asked = [self._named(ask) for ask in problem.asks if isinstance(ask, Quantity)]
+        # Totals count what is asked for as well as what is stated.
         counted = [*asked, *(q for relation in self._facts.values() for q in relation.needs)]
         self._ontology = Ontology({**self._facts, **self._values}, counted)
 
@@ -131,6 +133,7 @@ class _ProblemWork:
 
     def _evaluate(self, goal: Quantity) -> None:
         """Depth first with an explicit stack; the stack is the path, so a cycle can be shown."""
+        # Its keys are the path, in order, and a look-up finds a circle.
         path: dict[Quantity, tuple[Relation, Iterator[Quantity]]] = {}
         waiting = [goal]
         while waiting:

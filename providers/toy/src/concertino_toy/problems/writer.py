@@ -87,6 +87,7 @@ class _Draft:
         self._rng, self._breadth = rng, breadth
         self._mark = result[0] if result else ""
         self._known: Quantity | None = result[1] if result else None
+        # A result of another problem is about an owner, so the next world has to know that owner.
         fitting = [w for w in WORLDS if result is None or any(result[1].owner in items for items in w.layers.values())]
         self._world = rng.choice(fitting)
         self.values: dict[Quantity, int] = {result[1]: result[2]} if result else {}

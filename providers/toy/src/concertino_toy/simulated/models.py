@@ -112,6 +112,7 @@ class SimulatedSolver(SimulatedModel):
         if fault == "throttled":
             raise ProviderError.from_http(429, f"{self.name} is busy (simulated)", retry_after=0.01)
         if fault == "hang":
+            # Never answers: the caller's deadline has to end it.
             await asyncio.Event().wait()
         if fault == "crash":
             raise RuntimeError(f"{self.name}: the server's reply is no JSON (simulated)")

@@ -89,6 +89,7 @@ def _expression(step: SolutionStep, names: dict[str, str]) -> str:
     """The right side of a step in Python, with the variables of the steps before it."""
     if step.formula in _LITERAL or isinstance(step.about, Needle):
         return step.numbers
+    # The longest first, since one name may begin with another.
     known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     written = re.sub(known, lambda match: names[match[0]], step.formula) if known else step.formula
     # A result that the text states has no step, and so no variable: its number stands in its place.

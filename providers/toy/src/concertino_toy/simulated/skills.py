@@ -116,4 +116,5 @@ class Skill:
 
     def chance(self, key: str) -> Random:
         """A random generator that depends on the seed and the key only."""
+        # A text as the seed, as the hash of one differs between processes.
         return Random(f"{self.seed} {key}")

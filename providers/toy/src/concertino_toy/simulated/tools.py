@@ -60,6 +60,7 @@ def calculate(expression: str, modulus: int = MODULUS) -> int:
 def _value(node: ast.expr, depth: int) -> int:
     if depth > MAX_DEPTH:
         raise ValueError(f"the expression is nested more than {MAX_DEPTH} deep; split it")
+    # Not isinstance: True is an int, too.
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return _bounded(node.value)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
@@ -74,6 +75,7 @@ def _value(node: ast.expr, depth: int) -> int:
 
 
 def _apply(op: ast.operator, left: int, right: int) -> int:
+    # Before the power is computed, which alone could take for ever.
     if isinstance(op, ast.Pow) and (right < 0 or left.bit_length() * right > MAX_BITS):
         raise ValueError(f"the exponent {str(right)[:20]} is out of bounds; results have at most {MAX_BITS} bits")
     if isinstance(op, ast.FloorDiv | ast.Mod) and right == 0:
@@ -115,6 +117,7 @@ def _opinion(number: int, replies: list[str]) -> tuple[str, ...]:
     if not answers:
         raise ValueError(f"none of the {len(replies)} replies about problem {number} holds an answer in \\boxed{{}}")
     votes = Counter(answers)
+    # Reversed, as max keeps the first of equals and the later one counts.
     return max(reversed(answers), key=lambda answer: votes[answer])
 
 

@@ -29,6 +29,7 @@ class PlanExpert(Expert):
             tags = [(name, asked) for name, asked in _TAG.findall(text) if name not in _OWN_TAGS]
             called = nodes or [(_part_of(progress, asked), name) for name, asked in tags]
             for (part, name), each in zip(called, seen, strict=False):
+                # A call that nobody received is no attempt at its part.
                 ran = each.status != "PARSE_ERR" and "dependency_failed" not in each.text
                 if part is not None and ran and part < len(progress.parts):
                     progress.attempts[part].append(PartAttempt(name, each.status == "OK", each.text, each.label))

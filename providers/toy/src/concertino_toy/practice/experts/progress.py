@@ -148,6 +148,7 @@ class QuestionProgress:
         """Whether no further member is asked."""
         failed = sum(not attempt.ok for attempt in self.attempts[part])
         first = self.parts[part].after
+        # What it needs was given up, so nobody can be asked about it.
         if first is not None and self.given_up(first):
             return True
         return failed >= MOST_ATTEMPTS or (failed > 0 and self._careless(part) and self._hasty(part))
@@ -181,6 +182,7 @@ class QuestionProgress:
         last = next((member for member in experts if member.name == tried[-1].member), experts[0])
         failed = sum(attempt.member == last.name for attempt in tried)
         others = [member for member in experts if all(attempt.member != member.name for attempt in tried)]
+        # Once again, as faults may pass; twice would only repeat a stubborn one.
         if failed == 1 and (not others or self.habits.draws("repeat", self.question, part)):
             return last
         return self._first(others, part) if others else (poor or experts)[0]

@@ -107,6 +107,7 @@ def _way(prompt: str) -> list[object]:
             if near not in came and _free(grid, near):
                 came[near] = came[cell] + move
                 waiting.append(near)
+    # Where there is no way, any move is as good.
     return list(came.get(goal, "R"))
 
 
@@ -147,5 +148,6 @@ def _spoilt(right: Sequence[object], rng: Random, moving: bool) -> list[object]:
     else:
         cell = wrong[place]
         assert isinstance(cell, list)
+        # Another digit of a grid of four.
         cell[2] = cell[2] % 4 + 1
     return wrong
