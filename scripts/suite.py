@@ -31,7 +31,8 @@ SUITES = {
     "soak": "soak",
     "all": "not soak",
 }
-WITHOUT_LIMITS = ["-o", "session_timeout=", "--timeout=0"]  # a session timeout of 0 would end after the first test
+WITHOUT_LIMITS = ["--timeout=0", "-o", "session_timeout=", "-o", "faulthandler_timeout=0"]
+"""For `soak`. The session timeout is empty, because 0 would end a session after its first test."""
 MOST_RERUNS = 3
 WORK = ROOT / ".make"
 RERUNS = WORK / "reruns.json"

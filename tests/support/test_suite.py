@@ -101,15 +101,18 @@ def test_a_first_failure_that_should_end_the_run_ends_it(work: Path, monkeypatch
 def test_a_soak_that_passed_is_not_run_again_and_its_figures_are_kept(pytester: pytest.Pytester) -> None:
     record = pytester.path / "soak.json"
     pytester.makeconftest("pytest_plugins = ['soak']")
-    pytester.makeini(
-        f"[pytest]\nsession_timeout = 0.001\nmarkers =\n  soak: a\nsoak_record = {record}\npythonpath = {_folders()}\n"
+    limits = "session_timeout = 0.001\nfaulthandler_timeout = 0.2\nfaulthandler_exit_on_timeout = true\n"
+    pytester.makeini(f"[pytest]\n{limits}markers =\n  soak: a\nsoak_record = {record}\npythonpath = {_folders()}\n")
+        f"[pytest]\nsession_timeout = 0.001\nfaulthandler_timeout = 0.2\nfaulthandler_exit_on_timeout = true\nmarkers =\n  soak: a\nsoak_record = {record}\npythonpath = {_folders()}\n"
     )
     pytester.makepyfile(
         """
         import pytest
+        import threading
 
         @pytest.mark.soak
         def test_long(record_property):
+            threading.Event().wait(0.5)
             record_property("rounds", 3)
 
         @pytest.mark.soak

@@ -225,7 +225,8 @@ class _Runner:
     ) -> tuple[ct.Run, ct.Trace | None]:
         """A run, and its whole trace if an earlier process had begun it."""
         sampling = system.sampling or ct.Sampling()
-        sampling = sampling.with_(seed=(sampling.seed or self.evaluation.seed) + key.sample)
+        seed = self.evaluation.seed if sampling.seed is None else sampling.seed
+        sampling = sampling.with_(seed=seed + key.sample)
         orchestrator = ct.Orchestrator(
             system.model, system.strategy, executor=self.executor, sampling=sampling, eager=system.eager
         )

@@ -198,6 +198,8 @@ def make_system(entry: Mapping[str, Any], where: str, folder: Path | None = None
     _check(entry, SYSTEM, where)
     name = entry.get("strategy", DEFAULT_STRATEGY)
     if name.endswith(".toml"):
+        if entry.get("options"):
+            raise UsageError(f"{where}: options of a strategy stand in its file; write them into {name}")
         return System(**_plain(entry), strategy=load_strategy((folder or Path()) / name), sampling=_sampling(entry))
     try:
         kind = strategy_by_name(name, default_manager().strategies())

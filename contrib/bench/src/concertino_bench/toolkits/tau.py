@@ -90,7 +90,8 @@ def tau2_tasks(path: str | Path, *, domain: str = "mock", database: str | Path |
     """Tasks of tau2-bench that the final state of the database, and what is said, can decide.
 
     Args:
-        path: the domain's folder, with `tasks.json`, `policy.md` and, for the mock domain, `db.json`.
+        path: the domain's folder, with `tasks_small.json` or `tasks.json`, with `policy.md` and, for the mock domain,
+            `db.json`.
         domain: "mock" or "airline".
         database: folder of the airline's database, which is that of tau-bench.
 
@@ -120,7 +121,7 @@ def left_out(path: str | Path) -> list[LeftOut]:
 
 
 def _tau2_task(row: Mapping[str, Any], domain: str, data: str, toolkit: Toolkit, policy: str, folder: Path) -> Task:
-    where = f"{folder / 'tasks.json'}: task {row['id']!r}"
+    where = f"{_tau2_file(folder)}: task {row['id']!r}"
     first = _with_changes(toolkit, _data_changes(row))
     before = _before(row)
     golden = _golden(row["evaluation_criteria"]["actions"] or [], toolkit, where)
@@ -280,9 +281,13 @@ def _policy(folder: Path) -> str:
     return ""
 
 
-def _tau2_rows(folder: Path) -> list[Any]:
+def _tau2_file(folder: Path) -> Path:
     small = folder / "tasks_small.json"
-    file = small if small.is_file() else folder / "tasks.json"
+    return small if small.is_file() else folder / "tasks.json"
+
+
+def _tau2_rows(folder: Path) -> list[Any]:
+    file = _tau2_file(folder)
     rows = _json(file)
     if not isinstance(rows, list) or not all(isinstance(row, dict) and "id" in row for row in rows):
         raise DataError(f"{file}: expected a list of tau2 tasks, each with an id")
