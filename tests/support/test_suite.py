@@ -102,9 +102,8 @@ def test_a_soak_that_passed_is_not_run_again_and_its_figures_are_kept(pytester: 
     record = pytester.path / "soak.json"
     pytester.makeconftest("pytest_plugins = ['soak']")
     limits = "session_timeout = 0.001\nfaulthandler_timeout = 0.2\nfaulthandler_exit_on_timeout = true\n"
-    pytester.makeini(f"[pytest]\n{limits}markers =\n  soak: a\nsoak_record = {record}\npythonpath = {_folders()}\n")
-        f"[pytest]\nsession_timeout = 0.001\nfaulthandler_timeout = 0.2\nfaulthandler_exit_on_timeout = true\nmarkers =\n  soak: a\nsoak_record = {record}\npythonpath = {_folders()}\n"
-    )
+    soaks = f"markers =\n  soak: a\nsoak_record = {record}\n"
+    pytester.makeini(f"[pytest]\n{limits}{soaks}pythonpath = {_folders()}\n")
     pytester.makepyfile(
         """
         import pytest
