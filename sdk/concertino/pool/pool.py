@@ -83,11 +83,24 @@ class Pool:
         return cls._lazily(manager or default_manager(), patterns or None)
 
     @classmethod
-    def _lazily(cls, manager: PluginManager, patterns: tuple[str, ...] | None) -> Pool:
+    def _lazily(
+        cls,
+        manager: PluginManager,
+        patterns: tuple[str, ...] | None,
+        roles: Mapping[str, str] | None = None,
+        aliases: Mapping[str, str] | None = None,
+    ) -> Pool:
+        """A pool whose members are imported when somebody asks for them."""
         pool = cls()
         pool._manager, pool._patterns = manager, patterns
+        pool._roles, pool._aliases = dict(roles or {}), dict(aliases or {})
         pool._source = lambda: tuple(manager.specs(patterns))
         return pool
+
+    @property
+    def _importer(self) -> PluginManager | None:
+        """Who will import the members, None once they are here."""
+        return self._manager if callable(self._source) else None
 
     @classmethod
     def load(cls, path: str | Path, *, manager: PluginManager | None = None) -> Pool:
@@ -248,16 +261,13 @@ class Pool:
     # -- changing --------------------------------------------------------------------------------------------------
 
     def _copy(self, members: Iterable[Spec] | None = None, **changes: Mapping[str, str]) -> Pool:
+        roles, aliases = changes.get("roles", self._roles), changes.get("aliases", self._aliases)
         # Stays lazy: changing roles or aliases imports no plugin.
-        if members is None and callable(self._source) and self._manager is not None:
-            pool = Pool._lazily(self._manager, self._patterns)
-            pool._roles = dict(changes.get("roles", self._roles))
-            pool._aliases = dict(changes.get("aliases", self._aliases))
-            return pool
+        if members is None and (importer := self._importer) is not None:
+            return Pool._lazily(importer, self._patterns, roles, aliases)
         kept = self.members if members is None else tuple(members)
         names = {member.name for member in kept}
-        aliases = {name: alias for name, alias in changes.get("aliases", self._aliases).items() if name in names}
-        pool = Pool(kept, roles=changes.get("roles", self._roles), aliases=aliases)
+        pool = Pool(kept, roles=roles, aliases={name: alias for name, alias in aliases.items() if name in names})
         pool._manager = self._manager
         return pool
 
@@ -270,10 +280,8 @@ class Pool:
             PoolError: a pattern matches nothing.
         """
         # Narrowed before it is loaded, so that only what matches is imported.
-        if callable(self._source) and self._manager is not None and self._patterns is None:
-            pool = Pool._lazily(self._manager, (*patterns, *self._roles.values()))
-            pool._roles, pool._aliases = dict(self._roles), dict(self._aliases)
-            return pool
+        if (importer := self._importer) is not None and self._patterns is None:
+            return Pool._lazily(importer, (*patterns, *self._roles.values()), self._roles, self._aliases)
         self._require_matches(patterns)
         kept = self._with_needs({m.name for m in self.members if _matches(m, patterns)} | set(self._roles.values()))
         return self._copy(m for m in self.members if m.name in kept)
@@ -310,11 +318,10 @@ class Pool:
             PoolError: no model of that name.
         """
         bound = {role: name.replace(":", "/", 1) for role, name in roles.items()}
-        if callable(self._source) and self._manager is not None and self._patterns is not None:
-            pool = Pool._lazily(self._manager, (*self._patterns, *bound.values()))
-            pool._roles, pool._aliases = {**self._roles, **bound}, dict(self._aliases)
-            return pool
-        return self._copy(roles={**self._roles, **bound})
+        roles = {**self._roles, **bound}
+        if (importer := self._importer) is not None and self._patterns is not None:
+            return Pool._lazily(importer, (*self._patterns, *bound.values()), roles, self._aliases)
+        return self._copy(roles=roles)
 
     def offering(self, *patterns: str) -> Pool:
         """With each model that matches offered to the orchestrator as an agent, `ask_<name>`.
