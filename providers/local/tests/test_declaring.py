@@ -56,7 +56,7 @@ def test_nothing_is_published_without_a_declaration() -> None:
     [
         ({}, "option 'path' is missing"),
         ({"max_bach": 3}, "unknown option 'max_bach'; did you mean 'max_batch'?"),
-        ({"api_key": "x"}, "unknown option 'api_key'; known: path, device"),
+        ({"api_key": "x"}, "unknown option 'api_key'; there are path, device"),
         ({"max_batch": 0}, "max_batch=0; expected a whole number >= 1"),
         ({"max_batch": True}, "max_batch=True; expected a whole number"),
         ({"threads": "four"}, "threads='four'; expected a whole number >= 1"),

@@ -84,7 +84,7 @@ async def test_a_model_can_be_verified_before_its_first_request() -> None:
             await right.close()
         wrong = OpenAIModel(model="qwen3-8", base_url=url, verify_model=True)
         for _ in range(2):
-            with pytest.raises(ProviderError, match="does not serve 'qwen3-8'; did you mean qwen3-8b") as raised:
+            with pytest.raises(ProviderError, match="does not serve 'qwen3-8'; did you mean 'qwen3-8b'") as raised:
                 await wrong.chat(ChatRequest([Message("user", "hi")]))
             assert raised.value.failure == "caller"
         await wrong.close()

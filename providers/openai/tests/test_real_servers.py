@@ -294,7 +294,7 @@ async def test_a_server_lists_its_model_or_nothing(server: Server) -> None:
     await verified.close()
     if listed:
         wrong = OpenAIModel(**{**options(server, verify_model=True), "model": "tinny"})
-        with pytest.raises(ct.ProviderError, match="did you mean tiny"):
+        with pytest.raises(ct.ProviderError, match="did you mean 'tiny'"):
             await wrong.chat(request_of(script.exchange("answer")))
         await wrong.close()
 

@@ -79,13 +79,12 @@ def _traces(folder: Path) -> Iterator[Finding]:
 
 def _settings(manager: PluginManager, rows: tuple[PluginInfo, ...]) -> Iterator[Finding]:
     """Names in the settings that nothing has."""
-    from concertino.schema import near_names
+    from concertino.schema import suggestion
 
     known = [row.name for row in rows]
     for name in (*manager.settings.disable, *(manager.settings.only or ())):
         if name not in known:
-            near = near_names(name, known, limit=1)
-            step = f"did you mean {near[0]!r}?" if near else "remove the name"
+            step = suggestion(name, known, "remove the name")
             yield Finding("warning", "settings", f"they name the provider {name!r}, which is not installed", step)
 
 

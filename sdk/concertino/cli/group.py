@@ -75,10 +75,9 @@ class VerbGroup(click.Group):
         name = args[0]
         if name.startswith("-") or self.get_command(ctx, name) is not None:
             return super().resolve_command(ctx, args)
-        from concertino.schema import near_names
+        from concertino.schema import suggestion
 
-        near = near_names(name, list(self._verbs))
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(self._verbs)}"
+        hint = suggestion(name, list(self._verbs))
         raise click.UsageError(f"there is no command {name!r}; {hint}{_broken_plugins() if self._plugins else ''}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

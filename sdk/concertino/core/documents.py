@@ -69,13 +69,12 @@ def check_keys(place: str, given: Iterable[str], known: Iterable[str], error: ty
     Raises:
         UsageError: names the place, the key and the key that was probably meant.
     """
-    from concertino.schema import near_names
+    from concertino.schema import suggestion
 
     known = list(known)
     for key in given:
         if key not in known:
-            near = near_names(key, known, limit=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
+            hint = suggestion(key, known)
             raise error(f"{place}: unknown key {key!r}; {hint}")
 
 

@@ -28,12 +28,16 @@ def _keys(name: str) -> tuple[str, str, frozenset[str]]:
     return folded.replace("/", ""), last, frozenset(last)
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the names that were probably meant, else what there is."""
+def suggestion(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The end of a message about an unknown name: the names that were probably meant, else another step.
+
+    Args:
+        otherwise: the step, by default what there is, at most twelve names.
+    """
     known = list(known)
     if near := near_names(name, known):
         return f"did you mean {' or '.join(map(repr, near))}?"
-    return f"there are {', '.join(known[:8]) or 'none'}"
+    return otherwise or f"there are {', '.join(known[:12]) or 'none'}"
 
 
 def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:

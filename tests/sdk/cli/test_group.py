@@ -81,7 +81,7 @@ def test_every_verb_takes_json_and_debug_and_says_what_its_json_is(
 def test_an_unknown_verb_is_wrong_usage_and_names_a_near_one(cli: Callable[..., Any]) -> None:
     done = cli("tracse")
     assert done.exit_code == 2
-    assert "there is no command 'tracse'; did you mean traces?" in done.stderr
+    assert "there is no command 'tracse'; did you mean 'traces'?" in done.stderr
 
 
 def test_an_unknown_verb_names_the_broken_plugins_that_may_have_had_it(cli: Any, install: Any) -> None:

@@ -108,7 +108,7 @@ def test_aliases_of_several_answers_are_a_list_for_each(folder: Path) -> None:
     ("text", "message"),
     [
         (THREE_LINES.replace("question", "qestion"), r"quiz\.toml:2: unknown key 'qestion'; did you mean 'question'\?"),
-        (THREE_LINES + "[columns]\nx = 1\n", r"quiz\.toml:4: unknown key 'columns'; expected some of name, summary"),
+        (THREE_LINES + "[columns]\nx = 1\n", r"quiz\.toml:4: unknown key 'columns'; there are name, summary"),
         (THREE_LINES + "kind = 5\n", r'quiz\.toml:4: kind is 5; expected a text, or \{ column = "…" \}'),
         (THREE_LINES + 'split = { colum = "x" }\n', r"quiz\.toml:4: split is \{'colum': 'x'\}; expected a text, or"),
         (THREE_LINES + 'metadata = "note"\n', r"quiz\.toml:4: metadata is 'note'; expected a list of columns"),

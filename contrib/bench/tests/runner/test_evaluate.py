@@ -243,7 +243,7 @@ def test_a_grader_may_ask_and_call_and_its_spending_is_counted_apart(tmp_path: P
 def test_a_grader_that_needs_what_is_not_there_is_refused_first(tmp_path: Path) -> None:
     with pytest.raises(ct.UsageError, match="the grader judge asks the model 'judge'"):
         done(asked(grader="judge"), tmp_path / "r.jsonl", graders=[Judge()])
-    with pytest.raises(ct.UsageError, match="did you mean judge"):
+    with pytest.raises(ct.UsageError, match="did you mean 'judge'"):
         done(asked(grader="jugde"), tmp_path / "r.jsonl", graders=[Judge()])
     with pytest.raises(ct.UsageError, match="tasks of the kind 'masbench' need one grader, and there is none"):
         done(asked(), tmp_path / "r.jsonl", graders=[])

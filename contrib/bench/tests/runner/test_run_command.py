@@ -95,7 +95,7 @@ def test_a_file_says_what_to_run_and_options_go_before_it(tmp_path: Path) -> Non
 GSM8K = '{ level = 3 }\n\n[[tasks]]\nset = "gsm8k"\n'
 WRONG = {
     "an unknown key": ("samples = 1", "smaples = 1", "(did you mean 'samples'?), got 'smaples'"),
-    "an unknown set": ("masbench/depth", "masbench/dept", "no task set 'masbench/dept'; did you mean masbench/depth"),
+    "an unknown set": ("masbench/depth", "masbench/dept", "no task set 'masbench/dept'; did you mean 'masbench/depth'"),
     "an unknown strategy": ('"agent-graph"', '"agent-grph"', "agent-graph"),
     "an unknown option": ("max_parallel", "max_paralel", "has no option 'max_paralel'; did you mean 'max_parallel'"),
     "a wrong budget": ("calls = 40", "calls = -1", "[budget]"),
@@ -146,7 +146,7 @@ def test_nothing_named_is_a_question_of_usage() -> None:
         (("--system", "a=single-model,eager=maybe"), "/eager: expected boolean"),
         (("--system", "a=parallel-rounds"), "name its model, model=PROVIDER/NAME, or bind the role in a pool file"),
         (("--system", ROUNDS, "--redo", "modle"), "did you mean 'model'?"),
-        (("--system", ROUNDS, "--grader", "masbnch"), "did you mean masbench"),
+        (("--system", ROUNDS, "--grader", "masbnch"), "did you mean 'masbench'"),
     ],
 )
 def test_a_wrong_option_is_refused_before_anything_runs(tmp_path: Path, option: tuple[str, ...], said: str) -> None:
@@ -203,7 +203,7 @@ def test_reports_comparisons_and_frontiers_are_printed(tmp_path: Path) -> None:
     assert "one - rounds: " in run("compare", out).stdout
     assert len(json.loads(run("compare", out, "--json").stdout)) == 1
     assert "frontier" in run("pareto", out).stdout
-    assert "did you mean usd" in run("pareto", out, "--x", "usdd").stderr
+    assert "did you mean 'usd'" in run("pareto", out, "--x", "usdd").stderr
     assert run("pareto", out, "--y", "pass@k").exit_code == 2
     page = tmp_path / "page.html"
     assert run("report", out, "--html", page).exit_code == 0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from concertino import UsageError
-from concertino.schema import near_names
+from concertino.schema import suggestion
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -28,8 +28,7 @@ Precision = Literal["auto", "float32", "bfloat16", "float16"]
 
 def did_you_mean(given: str, known: Sequence[str]) -> str:
     """A hint on an unknown name: near names, or all that are known."""
-    near = near_names(given, known)
-    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known) or 'none'}"
+    return suggestion(given, known)
 
 
 class Section(BaseModel):

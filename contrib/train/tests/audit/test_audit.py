@@ -289,7 +289,7 @@ def test_the_command_refuses_what_it_does_not_know(tmp_path: Path, healthy: Any)
     file = write(tmp_path / "e.jsonl", healthy)
     done = CliRunner().invoke(audit_command, [file, "--reward", "paramanger"])
     assert done.exit_code == 2
-    assert "did you mean paramanager" in done.output
+    assert "did you mean 'paramanager'" in done.output
 
 
 def test_episodes_that_spend_more_of_one_thing_and_less_of_another_are_not_compared(make: Any) -> None:

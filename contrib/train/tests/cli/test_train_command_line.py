@@ -389,7 +389,7 @@ def test_recipes_are_listed_and_printed() -> None:
     text = run("recipes", "gap").stdout
     assert yaml.safe_load(text)["name"] == "gap"
     assert done("recipes", "gap/paper")["config"]["reward"] == {"preset": "gap"}
-    assert "did you mean gap" in run("recipes", "gapp").stderr
+    assert "did you mean 'gap/" in run("recipes", "gapp").stderr
 
 
 def test_a_template_is_shown_with_marks_around_what_is_trained(out: Path) -> None:
@@ -429,12 +429,12 @@ def test_the_verbs_are_those_of_concertino_train() -> None:
     ("arguments", "told"),
     [
         (("rl",), "Missing option '--config'"),
-        (("rl", "--config", "gapp"), "did you mean gap"),
-        (("rl", "--config", "gap", "trainer.rl.stps=1"), "unknown key 'trainer.rl.stps'; did you mean steps?"),
+        (("rl", "--config", "gapp"), "did you mean 'gap/"),
+        (("rl", "--config", "gap", "trainer.rl.stps=1"), "unknown key 'trainer.rl.stps'; did you mean 'steps'?"),
         (("rl", "--config", "gap", "nonsense"), "expected KEY=VALUE"),
         (("eval", "--config", "gap", "--output", "/nonexistent"), "holds no trained model yet"),
         (("inspect-template", "no-such-folder"), "no-such-folder"),
-        (("exprt",), "did you mean export"),
+        (("exprt",), "did you mean 'export'"),
     ],
 )
 def test_wrong_usage_is_told_and_ends_with_2(arguments: tuple[str, ...], told: str) -> None:

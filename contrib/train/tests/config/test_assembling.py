@@ -102,7 +102,7 @@ def test_ranks_take_every_other_question_and_together_all() -> None:
         (["pool.make={name: 'concertino_train.config:recipe_names'}"], "gave a list; expected a Pool"),
         (["pool.variation.always=[nobody]"], "pool.variation.always"),
         (["pool.variation.costs=[{brich: {units: 1}}]"], "did you mean 'birch'"),
-        (["tasks.train=[{set: practice/fact}]"], "did you mean practice/facts"),
+        (["tasks.train=[{set: practice/fact}]"], "did you mean 'practice/facts'"),
         (["tasks.train.0.options.colour=red"], "practice/facts has no option 'colour'"),
     ],
 )
@@ -128,7 +128,7 @@ def test_strategies_are_built_in_installed_or_made(strategy: str, name: str) -> 
 @pytest.mark.parametrize(
     ("strategy", "told"),
     [
-        ("{name: role-workflow, environment: plan-path, turn: 2}", "did you mean turns"),
+        ("{name: role-workflow, environment: plan-path, turn: 2}", "did you mean 'turns'"),
         ("{name: role-workflow, environment: moon}", "environment='moon'"),
         ("{name: parallel-rounds, make: practice}", "expected the strategy 'parallel-rounds'"),
         ("{name: parallel-rounds, max_rounds: 0}", "expected at least 1"),

@@ -95,13 +95,13 @@ def test_a_recipe_may_be_a_base(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("trainer:\n  rl:\n    stps: 3\n", ":3: unknown key 'trainer.rl.stps'; did you mean steps?"),
+        ("trainer:\n  rl:\n    stps: 3\n", ":3: unknown key 'trainer.rl.stps'; did you mean 'steps'?"),
         ("trainer: {steps: 3}\n", "(there is trainer.sft.steps and trainer.rl.steps)"),
         ("trainer:\n  rl:\n    steps: many\n", ":3: trainer.rl.steps: got 'many'; expected"),
         ("rollout: {group_size: true}\n", "rollout.group_size: got True; expected"),
         ("rollout: {top_p: 1.5}\n", "rollout.top_p: got 1.5; expected"),
         ("tasks:\n  train:\n    - {limit: 3}\n", ":3: tasks.train.0: 'set' is missing"),
-        ("reward:\n  preset: paramanger\n", "there is no reward 'paramanger' to begin with; did you mean paramanager"),
+        ("reward:\n  preset: paramanger\n", "no reward 'paramanger' to begin with; did you mean 'paramanager'"),
         ("rollout:\n  strategy: {name: parallel-round}\n", "did you mean 'parallel-rounds'?"),
         ("rollout:\n  strategy: {max_round: 3}\n", ":2: rollout.strategy: the strategy 'parallel-rounds' has no"),
         ("algorithm: {grouping: agent_turn}\n", "give both or none of them"),
@@ -125,8 +125,8 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, told: s
 
 def test_several_faults_are_told_at_once(tmp_path: Path) -> None:
     message = refused(write(tmp_path, "trainr: {}\nrollout: {group_sise: 2}\n"))
-    assert "did you mean trainer?" in message
-    assert "did you mean group_size?" in message
+    assert "did you mean 'trainer'?" in message
+    assert "did you mean 'group_size'?" in message
 
 
 def test_a_wrong_override_says_that_it_was_one() -> None:
@@ -137,7 +137,7 @@ def test_a_wrong_override_says_that_it_was_one() -> None:
 
 def test_a_file_that_is_not_there_and_a_recipe_that_is_none_are_told_apart(tmp_path: Path) -> None:
     assert "cannot be read: No such file" in refused(str(tmp_path / "none.yaml"))
-    assert "did you mean paramanager" in refused("paramanger")
+    assert "did you mean 'paramanager/" in refused("paramanger")
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -216,10 +216,10 @@ def test_another_teacher_has_nothing_of_the_recipe_s() -> None:
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [("paramanger/toy", "paramanager/toy"), ("gap/toys", "gap/paper or gap/toy"), ("gab", "gap/paper")],
+    [("paramanger/toy", "paramanager/toy"), ("gap/toys", "gap/paper' or 'gap/toy"), ("gab", "gap/paper")],
 )
 def test_a_recipe_that_is_misspelt_is_found_by_its_system(name: str, meant: str) -> None:
-    with pytest.raises(UsageError, match=f"did you mean {meant}"):
+    with pytest.raises(UsageError, match=f"did you mean '{meant}'"):
         load_config(name)
 
 

@@ -115,8 +115,8 @@ def test_a_workflow_that_ended_before_anybody_acted_earns_nothing(make: Any) -> 
         (at_grpo.Team(), {}, "has no turn"),
         (at_grpo.Team(role="coder"), turns_of(RoleTurn(1, "planner")), "no turn of 'coder'"),
         (at_grpo.LambdaMix(), {"domain": "code", "turns": (RoleTurn(1, "coder"),)}, "no lambda for domain 'code'"),
-        (at_grpo.Local(), turns_of(RoleTurn(1, "planer", 0, PLANNER)), "did you mean planner"),
-        (at_grpo.Local(), {"domain": "plan", "turns": (RoleTurn(1, "planner", 0, PLANNER),)}, "did you mean plan-path"),
+        (at_grpo.Local(), turns_of(RoleTurn(1, "planer", 0, PLANNER)), "did you mean 'planner'"),
+        (at_grpo.Local(), {"domain": "plan", "turns": (RoleTurn(1, "planner", 0, PLANNER),)}, "mean 'plan-path'"),
         (at_grpo.Local(), turns_of(RoleTurn(1, "planner", 0, {"format": 1.0})), "do not fit"),
         (at_grpo.Released(), {"domain": "code", "turns": (RoleTurn(1, "tester"),)}, "lacks the fact 'golden'"),
         (at_grpo.Released(), {"domain": "chess", "turns": (RoleTurn(1, "coder"),)}, "no reward for 'coder' of 'chess'"),
@@ -185,5 +185,5 @@ def test_shapes_of_numbers() -> None:
 
 
 def test_what_nobody_can_spend_is_refused_with_near_names(make: Any) -> None:
-    with pytest.raises(ct.UsageError, match="did you mean seconds"):
+    with pytest.raises(ct.UsageError, match="did you mean 'seconds'"):
         spent(make("a"), "second")

@@ -133,7 +133,7 @@ def test_a_tracker_that_is_missing_is_said_with_the_command_that_brings_it(monke
     for name in ("tensorboard", "trackio", "wandb"):
         with pytest.raises(UsageError, match=f"{name} is not installed; pip install {name}, or leave it out"):
             check_trackers([name])
-    with pytest.raises(UsageError, match=r"unknown tracker 'tensorbord'; did you mean tensorboard\?"):
+    with pytest.raises(UsageError, match=r"unknown tracker 'tensorbord'; did you mean 'tensorboard'\?"):
         check_trackers(["tensorbord"])
     check_trackers([])
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from concertino import SpecError
-from concertino.schema import near_names
+from concertino.schema import suggestion
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 FORMATS = ("auto", "hermes", "harmony", "llama", "plain")
@@ -76,8 +76,7 @@ def read_settings(name: str, options: Mapping[str, Any]) -> LocalSettings:
     known = [f.name for f in fields(LocalSettings)]
     for key in options:
         if key not in known:
-            near = near_names(str(key), known, limit=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+            hint = suggestion(str(key), known)
             raise SpecError(f"model {name!r}: unknown option {key!r}; {hint}")
     if "path" not in options:
         raise SpecError(f"model {name!r}: option 'path' is missing; give the model's folder, or its name in the cache")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from concertino.schema import near_names
+from concertino.schema import suggestion
 
 from .errors import caller_error
 from .loading import load_network, with_adapter
@@ -57,8 +57,7 @@ def check(own: Mapping[str, torch.Tensor], given: Mapping[str, torch.Tensor], wh
     """
     for name, tensor in given.items():
         if name not in own:
-            near = near_names(name, own, limit=1)
-            hint = f"did you mean {near[0]!r}?" if near else "give the state dict of the causal LM itself"
+            hint = suggestion(name, own, "give the state dict of the causal LM itself")
             raise caller_error(f"{what} has the tensor {name!r}, which the model lacks; {hint}")
         if tensor.shape != own[name].shape:
             raise caller_error(

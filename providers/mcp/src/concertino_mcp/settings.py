@@ -184,13 +184,12 @@ def declare(
 
 
 def _refuse_unknown(table: Mapping[str, Any], known: Iterable[str], where: str) -> None:
-    from concertino.schema import near_names
+    from concertino.schema import suggestion
 
     known = tuple(known)
     for key in table:
         if key not in known:
-            near = near_names(str(key), known, limit=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            hint = suggestion(str(key), known)
             raise UsageError(f"{where}: unknown key {key!r}; {hint}")
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from concertino import SpecError
-from concertino.schema import near_names
+from concertino.schema import near_names, suggestion
 
 from .dialects import DIALECT_OPTIONS, PRESETS, SCHEMA_STYLES, THINK_STYLES, ServerDialect
 from .keys import looks_like_a_key
@@ -245,8 +245,7 @@ def _check(name: str, value: Any, place: str) -> None:
             )
         if name in _OF_THE_SPEC:
             raise SpecError(f"{place}: {name!r} is not an option of the provider; {_OF_THE_SPEC[name]}")
-        near = near_names(name, OPTIONS, limit=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(OPTIONS)}"
+        hint = suggestion(name, OPTIONS)
         raise SpecError(f"{place}: unknown option {name!r}; {hint}")
     if expected := option.check(value):
         near = near_names(value, PRESETS, limit=1) if name == "server" and isinstance(value, str) else []

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from concertino import ModelSpec, Pool, Prices, ProviderSettings, SpecError, UsageError
-from concertino.schema import near_names
+from concertino.schema import suggestion
 
 from .examples import EXAMPLE
 from .files import read
@@ -219,5 +219,4 @@ def _share(verdicts: Sequence[bool]) -> str:
 
 
 def _near(word: str, known: Sequence[str]) -> str:
-    near = near_names(word, known, limit=1)
-    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    return suggestion(word, known)

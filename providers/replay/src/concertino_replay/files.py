@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from concertino import Prices, UsageError
-from concertino.schema import near_names
+from concertino.schema import near_names, suggestion
 
 from .questions import normalised
 from .recording import VERDICTS, RecordedAnswer, RecordedModel, RecordedQuestion, Recording
@@ -108,8 +108,7 @@ class _Builder:
     def _take_own(self, row: Mapping[str, Any], where: str) -> None:
         for key in row:
             if key not in _OWN:
-                near = near_names(key, _OWN, limit=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(_OWN)}"
+                hint = suggestion(key, _OWN)
                 raise RecordingError(f"{where}: unknown key {key!r}; {hint}")
         model = _text(row, "model", where)
         if "text" not in row and any(key in row for key in _MODEL_KEYS):

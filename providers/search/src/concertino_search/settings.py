@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from concertino import ProviderSettings, UsageError
-from concertino.schema import near_names
+from concertino.schema import suggestion
 
 from .analysis import analyser
 from .web.addresses import AddressGuard
@@ -92,8 +92,7 @@ def _checked(settings: SearchSettings, where: Mapping[str, str]) -> SearchSettin
     except UsageError as error:
         raise UsageError(f"{where['fetch_allow']}: {error}") from None
     if settings.web and settings.web not in BACKENDS:
-        near = near_names(settings.web, BACKENDS, limit=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(BACKENDS)}"
+        hint = suggestion(settings.web, BACKENDS, f"expected one of {', '.join(BACKENDS)}")
         raise UsageError(f"{where['web']} = {settings.web!r}; {hint}")
     return settings
 

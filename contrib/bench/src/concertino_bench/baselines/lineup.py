@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from concertino import ModelSpec, Pool, RouterSpec, UsageError
-from concertino.schema import near_names
+from concertino.schema import suggestion
 from concertino.strategies import Strategy
 
 from concertino_bench.graders.answer_keys import Form
@@ -73,8 +73,7 @@ def systems(
     """
     for name in names or ():
         if name not in NAMES:
-            near = near_names(name, NAMES, limit=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(NAMES)}"
+            hint = suggestion(name, NAMES)
             raise UsageError(f"there is no baseline {name!r}; {hint}")
     models = tuple(model for model in pool.models if not isinstance(model, RouterSpec))
     if not models:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from concertino import Call, UsageError
-from concertino.schema import near_names
+from concertino.schema import suggestion
 
 TASK = "task"
 """The argument of a model that is offered as an agent."""
@@ -51,8 +51,7 @@ def members_of(tools: Sequence[Mapping[str, Any]], chosen: Sequence[str], strate
         return found
     for name in chosen:
         if name not in functions:
-            near = near_names(name, list(functions), limit=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(list(functions)[:8])}"
+            hint = suggestion(name, functions)
             raise UsageError(f"{strategy}: the pool has no member {name!r}; {hint}")
     return tuple(AskedMember(name, _argument(functions[name], strategy)) for name in chosen)
 

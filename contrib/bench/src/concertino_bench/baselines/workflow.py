@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from concertino import Call, Plan, PlanError, Ref, UsageError
-from concertino.schema import compile_schema, explain, near_names
+from concertino.schema import compile_schema, explain, suggestion
 from concertino.strategies import Act, Done, Step, TaskContext
 
 from .procedure import Log, Procedure, failures
@@ -96,8 +96,7 @@ class StaticWorkflow(Procedure):
         visible = [tool["function"]["name"] for tool in brief.tools]
         for call in self._plan().calls if visible else ():
             if call.name not in visible and call.name.rpartition("/")[2] not in visible:
-                near = near_names(call.name, visible, limit=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(visible[:8])}"
+                hint = suggestion(call.name, visible)
                 raise UsageError(f"{self.name}: agent {call.id!r} calls {call.name!r}; {hint}")
         return super().prepare(brief)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from concertino.schema import near_names
+from concertino.schema import suggestion
 
 from concertino_bench.tasks.task import DataError, Task, TaskSet
 
@@ -214,8 +214,7 @@ def _declaration(path: str | Path) -> dict[str, Any]:
         raise DataError(f"{path}: cannot be read: {error.strerror}; check the file and its rights") from error
     unknown = next((key for key in data if key not in _KEYS), None)
     if unknown is not None:
-        near = near_names(unknown, _KEYS, 1)
-        step = f"did you mean {near[0]!r}?" if near else f"expected some of {', '.join(_KEYS)}"
+        step = suggestion(unknown, _KEYS)
         raise DataError(f"{path}:{_line_of(text, unknown)}: unknown key {unknown!r}; {step}")
     for key in ("name", "summary", "path"):
         if key in data and not isinstance(data[key], str):

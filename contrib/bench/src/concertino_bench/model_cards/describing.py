@@ -147,11 +147,10 @@ def find_writer(pool: Pool, writer: str | ModelSpec | None) -> ModelSpec | None:
 
 
 def _near(name: str, pool: Pool) -> str:
-    from concertino.schema import near_names
+    from concertino.schema import suggestion
 
     known = [*(spec.name for spec in pool.models), *pool.roles]
-    near = near_names(name, known)
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known[:8])}"
+    return suggestion(name, known)
 
 
 def _behind(pool: Pool, writer: ModelSpec | None) -> Sequence[ModelSpec]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from concertino import UsageError
-from concertino.schema import near_names
+from concertino.schema import suggestion
 
 from concertino_bench.graders.choice import ChoiceGrader
 from concertino_bench.graders.numeric import Numeric, numbers
@@ -188,8 +188,7 @@ def _read_line(place: str, line: str) -> Task:
     if not isinstance(data, dict):
         raise UsageError(f"{place}: {_short(data)}; expected an object with question, answer and kind")
     for unknown in (key for key in data if key not in _KEYS):
-        near = near_names(unknown, _KEYS, limit=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"expected some of {', '.join(_KEYS)}"
+        hint = suggestion(unknown, _KEYS)
         raise UsageError(f"{place}: unknown key {unknown!r}; {hint}")
     for missing in (key for key in _KEYS[:3] if key not in data):
         raise UsageError(f"{place}: {missing!r} is missing; expected question, answer and kind")

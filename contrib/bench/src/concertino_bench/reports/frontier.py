@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from concertino.schema import near_names
+from concertino.schema import suggestion
 
 from concertino_bench.metrics.bootstrap import LEVEL, RESAMPLES, intervals
 from concertino_bench.metrics.catalogue import METRICS
@@ -99,8 +99,7 @@ def _metric(given: str | Metric) -> Metric:
     metric = METRICS.get(given) if isinstance(given, str) else given
     usable = sorted(name for name, each in METRICS.items() if each.better and each.terms is not None)
     if metric is None:
-        near = near_names(str(given), list(METRICS), limit=2)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(usable)}"
+        hint = suggestion(str(given), METRICS)
         raise ValueError(f"no metric {given!r}; {hint}")
     if not metric.better or metric.terms is None:
         raise ValueError(

@@ -25,7 +25,7 @@ from typing import Any
 import concertino as ct
 from concertino.core.events import CallStarted
 from concertino.executor import Limits
-from concertino.schema import near_names
+from concertino.schema import suggestion
 
 from concertino_bench.tasks.grade import Grade, Grader, Submission, Verdict
 from concertino_bench.tasks.item import Item, Key
@@ -330,8 +330,7 @@ def _check_redo(redo: Sequence[str]) -> None:
     known = [*sorted(ct.STOP_REASONS), *Verdict, "error"]
     for word in redo:
         if word not in known:
-            near = near_names(word, known, limit=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            hint = suggestion(word, known)
             raise ct.UsageError(f"redo={word!r}: no stop reason and no verdict; {hint}")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from concertino import Budget, BudgetError, Sampling, UsageError
-from concertino.schema import compile_schema, explain, near_names
+from concertino.schema import compile_schema, explain, suggestion
 
 from concertino_bench.tasks.system import System
 from concertino_bench.tasks.task import TaskSet
@@ -155,8 +155,7 @@ def find_set(name: str, sets: Mapping[str, TaskSet], where: str = "", folder: Pa
             return load_toml((folder or Path()) / name)
         except DataError as error:
             raise UsageError(f"{prefix}{error}") from error
-    near = near_names(name, list(sets), limit=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else "concertino bench tasks lists them"
+    hint = suggestion(name, sets, "concertino bench tasks lists them")
     raise UsageError(f"{prefix}no task set {name!r}; {hint}")
 
 
@@ -175,8 +174,7 @@ def _check_options(found: TaskSet, options: Mapping[str, Any], where: str) -> No
     takes_any = any(each.kind is each.VAR_KEYWORD for each in inspect.signature(found.load).parameters.values())
     for key in () if takes_any else options:
         if key not in known:
-            near = near_names(key, list(known), limit=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
+            hint = suggestion(key, known)
             raise UsageError(f"{where}: {found.name} has no option {key!r}; {hint}")
     if missing := [key for key, needed in known.items() if needed and key not in options]:
         raise UsageError(f"{where}: {found.name} needs the option {missing[0]}: {found.summary}")
@@ -209,8 +207,7 @@ def make_system(entry: Mapping[str, Any], where: str, folder: Path | None = None
     options = dict(entry.get("options", {}))
     for key, value in options.items():
         if key not in known:
-            near = near_names(key, list(known), limit=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
+            hint = suggestion(key, known)
             raise UsageError(f"{where}: {name} has no option {key!r}; {hint}")
         if folder is not None and key in ("profile", "workflow", "path") and isinstance(value, str):
             options[key] = str(folder / value)

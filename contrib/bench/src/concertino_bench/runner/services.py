@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from concertino import Call, ChatRequest, Executor, Observation, Plan, Pool, PoolError, Reply, Usage, UsageError
 from concertino.executor import Scope
-from concertino.schema import near_names
+from concertino.schema import suggestion
 
 from concertino_bench.tasks.grade import Grader
 from concertino_bench.tasks.task import Task
@@ -115,8 +115,7 @@ def choose_graders(tasks: Sequence[Task], graders: Sequence[Grader], name: str =
 def _named(name: str, graders: Mapping[str, Grader]) -> Grader:
     if name in graders:
         return graders[name]
-    near = near_names(name, list(graders), limit=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else "concertino bench graders lists them"
+    hint = suggestion(name, graders, "concertino bench graders lists them")
     raise UsageError(f"no grader {name!r}; {hint}")
 
 

@@ -109,7 +109,7 @@ def recipe_text(name: str) -> str:
         near = near_names(full.partition("/")[0], sorted({each.partition("/")[0] for each in recipe_names()}), limit=1)
         own = [each for each in recipe_names() if each.partition("/")[0] in near]
         meant = [each for each in own if each.endswith(f"/{full.partition('/')[2]}")] or own
-        hint = f"did you mean {' or '.join(meant)}?" if meant else f"there are {', '.join(recipe_names())}"
+        hint = f"did you mean {' or '.join(map(repr, meant))}?" if meant else f"there are {', '.join(recipe_names())}"
         raise UsageError(f"there is no recipe {name!r}, and no such file; {hint}")
     system, _, kind = full.partition("/")
     return (_recipes() / system / f"{kind}.yaml").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from concertino import FailureClass, ProviderError
-from concertino.schema import near_names
+from concertino.schema import suggestion
 
 from concertino_openai.failures import from_error, shorten
 from concertino_openai.keys import redact
@@ -81,8 +81,7 @@ async def check_served(client: ServerClient, model: str) -> None:
     # Google lists "models/gemini-..." and answers to the name without the folder.
     if not names or model in names or f"models/{model}" in names:
         return
-    near = near_names(model, names)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"it serves {', '.join(names[:6])}"
+    hint = suggestion(model, names, f"it serves {', '.join(names[:6])}")
     raise ProviderError(f"{client.base_url} does not serve {model!r}; {hint}", failure=FailureClass.CALLER, status=404)
 
 

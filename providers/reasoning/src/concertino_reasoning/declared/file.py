@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from concertino import AgentSpec, Cost, SpecError
-from concertino.schema import near_names
+from concertino.schema import near_names, suggestion
 
 from concertino_reasoning.agents import AGENTS
 from concertino_reasoning.parameters import MODEL, SUBTASK, arguments
@@ -79,8 +79,7 @@ class _Table:
     def check_keys(self, known: Sequence[str], why: str = "") -> None:
         for key in self.data:
             if key not in known:
-                near = near_names(key, known)
-                hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known are {', '.join(known)}"
+                hint = suggestion(key, known)
                 self.refuse(f"unknown key {key!r}{why}; {hint}")
 
     def take(self, key: str, kind: type | tuple[type, ...], expected: str, default: Any = None) -> Any:
