@@ -78,12 +78,16 @@ def commands_of(body: str) -> list[Command]:
 
 
 def agrees(expected: str, printed: str) -> bool:
-    """Whether a text is the expected one, where `...` stands for anything.
+    """Whether a text is the expected one, where `...` stands for anything, and a line of it for any lines or none.
 
     Ends of lines do not count, nor the width of a gap in a table: it depends on what else is installed.
     """
-    pattern = ".*".join(re.escape(part) for part in _trimmed(expected).split("..."))
-    return re.fullmatch(pattern, _trimmed(printed), re.S) is not None
+    pattern = "".join(
+        "(?:.*\n)?" if line == "..." else f"{'.*'.join(map(re.escape, line.split('...')))}\n"
+        for line in _trimmed(expected).splitlines()
+    )
+    seen = "".join(f"{line}\n" for line in _trimmed(printed).splitlines())
+    return re.fullmatch(pattern, seen, re.S) is not None
 
 
 def _trimmed(text: str) -> str:
