@@ -57,7 +57,7 @@ and parameters are errors that name near ones. JSON works, too.
 $ python score.py
 frugal a 2.80 {'task': 1.0, 'format': 1.0, 'efficiency': 1.0, 'money': -0.4}
 frugal b 1.96 {'task': 0.0, 'format': 1.0, 'efficiency': 1.0, 'money': -0.08}
-terms.efficiency: unknown parameter 'cost_taget' of paramanager/efficiency; did you mean cost_target?
+terms.efficiency: unknown parameter 'cost_taget' of paramanager/efficiency; did you mean 'cost_target'?
 shared/spending charges $, but episode 'b' has 3 requests of unknown price: ...
 ```
 
