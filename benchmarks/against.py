@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -66,7 +67,7 @@ def measure(tree: Path, name: str) -> dict[str, float]:
         print(f"  {tree}: {name} failed\n{done.stderr[-1000:]}", file=sys.stderr, flush=True)
         return {}
     rows = json.loads(done.stdout)["rows"] if name in SCENARIOS else []
-    costs = {row["what"]: row["value"] for row in rows if row["unit"].split()[0] in COSTS and row["value"]}
+    costs = {row["what"]: row["value"] for row in rows if re.split(r"[ /]", row["unit"])[0] in COSTS and row["value"]}
     return {**costs, "CPU": spent}
 
 
