@@ -138,7 +138,7 @@ class Board:
             seen = record.get("observation", record)
             # Results may be recorded out of order, and time must not run backwards.
             self._seconds = max(self._seconds, seen.get("ended", record.get("at", 0.0)))
-        # Between two records, time goes on by the clock of this machine.
+        # Between two records, this machine's clock tells the time.
         self._clock = time.monotonic()
 
     def _reply(self, record: Mapping[str, Any]) -> None:

@@ -130,7 +130,7 @@ def guarded(show: Callable[[Mapping[str, Any]], None]) -> Callable[[Mapping[str,
             return
         try:
             show(record)
-        # The reader of a pipe (`head`) went away; that is no fault to report.
+        # The reader of a pipe (`head`) went away; that is not a fault to report.
         except BrokenPipeError:
             failed = True
         except Exception:

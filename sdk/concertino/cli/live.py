@@ -32,7 +32,7 @@ class LiveView:
     def __init__(self, board: Board, console: Console | None = None) -> None:
         self._board = board
         self._console = console or Console(highlight=False)
-        # Without refreshing by itself: its thread would draw a board that the run is just changing.
+        # Without automatic refresh: its thread would draw a board that the run is just changing.
         self._live = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
         self._printed = 0
         self._thinking = Spinner("dots", style="cyan")

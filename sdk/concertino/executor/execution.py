@@ -446,7 +446,7 @@ class Execution(ABC):
                 return  # given up while a hook held it: its observation has been delivered
         self.conclude(observation)
         if self.scope.must_flush and self.scope.sink is not None:
-            # It is concluded, so a cancellation must not keep its observation from whoever waits.
+            # It is concluded, so a cancellation must not keep its observation from the waiter.
             with contextlib.suppress(asyncio.CancelledError):
                 try:
                     await self.scope.sink.flush()
@@ -744,7 +744,7 @@ class Execution(ABC):
         owner.observed(self.index, observation, self.full)
         if self.task is not None:
             self.runtime.tasks.pop(self.task, None)
-            # Last: whoever takes the place must find this call settled and recorded.
+            # Last: the next call at this place must find this one settled and recorded.
             leave(self.gates)
 
     # -- what plugin code begins and does --------------------------------------------------------------------------

@@ -74,7 +74,7 @@ class Route:
             case "lowest-latency":
                 models = sorted(models, key=self._latency)
         now = self.scope.loop.time()
-        # A stable sort: whoever is ready keeps the policy's order, and whoever cools down comes after.
+        # A stable sort: models that are ready keep the policy's order, and those that cool down come after.
         return sorted(models, key=lambda spec: max(self.bindings.model(spec).opened.cooling_until, now))
 
     def _cost(self, spec: ModelSpec, chat: ChatRequest) -> float:

@@ -38,7 +38,7 @@ class EagerDispatcher:
         """More of the text."""
         seen = len(self._text)
         self._text += piece
-        # Reading the text anew at every piece would take quadratic time, so it waits for the end of a call; a mark may
+        # Reading the whole text at every piece would take quadratic time, so it waits for the end of a call; a mark may
         # be split over two pieces.
         if not any(self._text.find(mark, max(0, seen - len(mark) + 1)) >= 0 for mark in self._machine.marks):
             return

@@ -60,7 +60,7 @@ class Section(BaseModel):
             made = handler(given)
             made.check()
         except ValueError as error:  # pydantic's ValidationError is one
-            # Whoever reads a file gives a context: pydantic then collects all errors with the places of their keys.
+            # The reader of a file gives a context: pydantic then collects all errors with the places of their keys.
             if info.context is not None:
                 raise
             raise UsageError(f"{cls.__name__}({_told(error)}") from None

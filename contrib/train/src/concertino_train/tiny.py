@@ -262,7 +262,7 @@ def new_model(
         dtype="float32",
         initializer_range=0.6 * hidden**-0.5,
     )
-    # The random numbers of whoever calls this go on as if nothing had been drawn.
+    # The caller's random numbers continue as if nothing had been drawn.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Qwen3ForCausalLM(config)

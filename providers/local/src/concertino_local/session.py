@@ -135,7 +135,7 @@ class Session:
                     row.weights = self.stats.weights
                     row.number, self._arrivals = self._arrivals, self._arrivals + 1
                     self._pending.append(row)
-            # A request that cannot be prepared fails alone; the batch goes on.
+            # A request that cannot be prepared fails alone; the batch continues.
             except Exception as error:
                 self._fail([job.channel], error)
 

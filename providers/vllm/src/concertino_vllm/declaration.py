@@ -264,7 +264,7 @@ def _convert(value: Any, expected: Any) -> tuple[bool, Any]:
     # People write 600 for 600.0; JSON and TOML keep the two apart.
     if float in kinds and type(value) is int:
         value = float(value)
-    # A bool is an int, but true is no number of seconds.
+    # A bool is an int, but true is not a number of seconds.
     return isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)), value
 
 

@@ -268,7 +268,7 @@ class _TurnReader:
         if name in self.verbs:
             self.issues.broken("unclosed_tag", words, tag.start(), tag.end())
             self._add(Call(self.verbs[name], error=("bad_format", words)))
-        # A thought that the limit ended is no fault of form: the strategy tells the model to think more briefly.
+        # A thought that the limit ended is not a format fault: the strategy tells the model to think more briefly.
         elif name in ("think", "reflection") and self.cut_off:
             self.thoughts.append(inner.strip())
         # An answer that was cut off counts as none; half a plan or graph would run the wrong calls.

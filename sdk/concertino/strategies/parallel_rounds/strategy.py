@@ -162,7 +162,7 @@ class ParallelRoundsMachine(Conversation):
         read = read_round(reply)
         self._heard(reply, with_calls=True)
         issues = self._verdict(reply, read.calls, read.exact)
-        # A reasoning model's hidden channel is no part of the text; only what was written counts as its thought.
+        # A reasoning model's hidden channel is not part of the text; only what was written counts as its thought.
         thought = read.reasoning.removeprefix(reply.reasoning).strip()
         self._read_as(read.calls, issues, understood=bool(read.calls or read.answer), thought=thought)
         if not read.calls:
@@ -247,7 +247,7 @@ class ParallelRoundsMachine(Conversation):
             return
         messages = compacted(self.messages, limit)
         if messages != self.messages:
-            # Earlier messages have changed, so a driver that keeps a prefix of tokens must start anew.
+            # Earlier messages have changed, so a driver that keeps a prefix of tokens must start again.
             self.messages, self.asked = messages, 0
 
     def _ask_for_answer(self, stop: str) -> None:

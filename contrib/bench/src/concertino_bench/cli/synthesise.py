@@ -96,7 +96,7 @@ def synthesise_command(
         write_json(report.to_json())
     else:
         _show(report)
-    # A script that goes on with the tasks has to see that there are none.
+    # A script that continues with the tasks has to see that there are none.
     if not report.tasks:
         sys.exit(1)
 

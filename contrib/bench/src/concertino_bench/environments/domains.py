@@ -214,7 +214,7 @@ def world_of(task: Task, *, python: str = "python") -> EnvironmentWorld:
         python: the pool's member that runs scripts.
     """
     domain = _domain(task.metadata.get("environment", ""))
-    # The environment is made anew for each call; shared verdicts keep a program from being run again each time.
+    # Each call makes a new environment; shared verdicts keep a program from being run again each time.
     shared = {"verdicts": code.Verdicts()} if domain.name == "code" else {}
 
     def make() -> ActingEnvironment:

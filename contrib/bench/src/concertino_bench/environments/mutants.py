@@ -44,7 +44,7 @@ def mutants(program: str) -> list[str]:
     chosen = sorted({round(number * (places - 1) / (_MOST - 1)) for number in range(_MOST)}) if places else []
     found = []
     for wanted in chosen:
-        # Parsed anew for each mutant, because the change is made in place.
+        # Parsed again for each mutant, because the change is made in place.
         tree = ast.parse(program)
         place = -1
         for node in ast.walk(tree):

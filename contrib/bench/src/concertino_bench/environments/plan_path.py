@@ -241,7 +241,7 @@ def draw(rng: Random, side: int, walls: float | None = None) -> dict[str, Any] |
     if not 0 <= share <= MOST_WALLS:
         raise ValueError(f"walls={share}: expected a share from 0 to {MOST_WALLS}")
     cells = [(row, column) for row in range(side) for column in range(side)]
-    # A list and not a set is drawn from: the order of a set is no part of the seed.
+    # A list and not a set is drawn from: the order of a set does not follow the seed.
     blocked = set(rng.sample(cells, int(share * len(cells))))
     start, goal = rng.sample([cell for cell in cells if cell not in blocked], 2)
     signs = {start: "S", goal: "G", **dict.fromkeys(blocked, "#")}

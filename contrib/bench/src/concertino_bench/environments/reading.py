@@ -80,7 +80,7 @@ def read_fills(action: Any, size: int) -> tuple[list[Fill], bool]:
     listed = _listed(action, expected)
     if not listed:
         raise UnreadableAction(f"the action is empty; {expected}")
-    # `type`, not isinstance: true is no number of a cell.
+    # `type`, not isinstance: a cell cannot hold true.
     if len(listed) == 3 and all(type(value) is int for value in listed):
         listed = [listed]  # one fill without its outer list
     whole = len(listed) == size and all(isinstance(row, Sequence) and len(row) == size for row in listed)

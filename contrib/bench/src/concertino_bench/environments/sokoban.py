@@ -194,7 +194,7 @@ def draw(rng: Random, boxes: int, side: int = SIDE) -> dict[str, Any] | None:
         return None
     # Far positions alone: a random one is most often a push or two from its solution.
     far = [position for position, depth in depths.items() if depth >= max(2 * boxes, 0.6 * deepest)]
-    # Sorted, since the order of frozensets is no part of the seed.
+    # Sorted, since the order of frozensets does not follow the seed.
     standing, region = rng.choice(sorted(far, key=lambda position: (sorted(position[0]), min(position[1]))))
     player = rng.choice(sorted(region))
     rows = []

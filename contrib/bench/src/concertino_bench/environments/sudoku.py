@@ -122,7 +122,7 @@ class Sudoku(ActingEnvironment):
             cell = (row - 1) * self.size + column - 1
             where = f"row {row}, column {column}"
             if self.given[cell]:
-                # A given cell with its own value is no fault: whole grids repeat what is given.
+                # A given cell with its own value is not a fault: whole grids repeat what is given.
                 if self.given[cell] != value:
                     return made, f"{value or 'an empty cell'} at {where}, where {self.given[cell]} is given."
                 continue

@@ -138,7 +138,7 @@ def _grade(seen: Observation, word: str, program: str) -> Grade:
     report = _report(seen.content, word)
     if report is None:
         code = seen.error.code if seen.error else ""
-        # The script always reports when it ends by itself, so the program must have ended it.
+        # The script reports whenever it ends normally, so the program must have ended it.
         if seen.ok:
             return Grade(Verdict.WRONG, "the program ended before its tests were done", found=(program,))
         if code in _OWN_FAULTS:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.typing import RcKeyType
 
-# Stand-ins that no plot would use by itself; `svg` replaces them by the page's colours.
+# Stand-ins that no plot uses otherwise; `svg` replaces them by the page's colours.
 INK, MUTED, LINE, PAPER = "#0b0b01", "#0b0b02", "#0b0b03", "#0b0b04"
 SERIES = 8
 WIDTH = 10.0

@@ -90,7 +90,7 @@ def _collect(count: int, processes: int, seed: int, slips: float) -> list[list[S
 
 def _write(folder: Path, model: Any, tokenizer: Any, record: dict[str, Any]) -> None:
     """The model in 16 bits, its tokenizer, and how it came to be."""
-    # On a copy, since training goes on in 32 bits.
+    # On a copy, since training continues in 32 bits.
     copy.deepcopy(model).half().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     (folder / "training.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")

@@ -194,7 +194,7 @@ def _weighted(name: str, entry: Any, found: Mapping[str, Weighted], known: Mappi
         known = {**known, word: imported_term(str(word))}
     if word not in known:
         raise UsageError(f"{where}: there is no term {word!r}; {did_you_mean(str(word), list(known))}")
-    # Another term in the place of the preset's begins anew: neither weight nor parameters fit it.
+    # Another term in the place of the preset's starts from defaults: weight and parameters do not fit it.
     weight = given.pop("weight", before.weight if before and before.term.name == word else 1.0)
     parameters = {**before.term.to_json(), **given} if before and before.term.name == word else given
     return Weighted(known[word].from_json(parameters, where), weight)

@@ -73,7 +73,7 @@ class Seat:
             # Others wait for the same future, and one that gives up must not cancel it.
             seen = await asyncio.wait_for(asyncio.shield(known), spec.timeout or _WAIT)
         except TimeoutError:
-            # Whoever makes that call may have failed or been cancelled, so it is made here after all.
+            # The caller that makes it may have failed or been cancelled, so it is made here after all.
             return None
         counts["hits"] += 1
         return replace(seen, call_id=call_id)

@@ -173,7 +173,7 @@ class _Rendering:
         self._forms = [
             template.form(
                 message,
-                # Whoever writes the system message decides about marks; users and tools do not.
+                # The author of the system message decides about marks; users and tools do not.
                 trusted=message.role == "system" or bool(ids),
                 inline_thoughts=False,
                 name=names.get(message.call_id or "", ""),

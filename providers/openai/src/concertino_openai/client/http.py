@@ -45,7 +45,7 @@ class ServerClient:
         self._max_reply_bytes = settings.max_reply_bytes
         self._key = ApiKey(settings.key_env, settings.dialect.key_header)
         self._headers = {"Content-Type": "application/json", **(settings.headers or {})}
-        # No `total`: long reasoning is no fault, and the executor keeps the deadline.
+        # No `total`: long reasoning is not a fault, and the executor keeps the deadline.
         self._timeout = ClientTimeout(sock_connect=settings.connect_timeout, sock_read=settings.idle_timeout)
         self._proxy = settings.proxy
         self._sessions = Sessions()

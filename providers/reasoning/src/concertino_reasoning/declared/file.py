@@ -89,7 +89,7 @@ class _Table:
                 self.refuse(f"{key} is missing; expected {expected}")
             return default
         value = self.data[key]
-        # A bool is an int, but `true` is no number of samples.
+        # A bool is an int, but `true` is not a number of samples.
         if isinstance(value, bool) or not isinstance(value, kind):
             self.refuse(f"{key} = {value!r}; expected {expected}")
         return value

@@ -71,7 +71,7 @@ class Corpus:
                 await asyncio.sleep(_WAIT)
                 continue
             try:
-                # Whoever held the lock before may have opened it.
+                # The earlier holder of the lock may have opened it.
                 self._index = self._index or await open_index(self.path, self.options, cache=self._cache)
             finally:
                 self._opening.release()

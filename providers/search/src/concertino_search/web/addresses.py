@@ -123,7 +123,7 @@ class AddressGuard:
             raise AddressRefused(f"host {host!r} is a number in an unusual spelling; write the address as 192.0.2.1")
         if not _HOST.match(bare):
             raise AddressRefused(f"host {host!r} is not a host name")
-        # Whoever allows a private network may use its names; the addresses behind them are still checked.
+        # A user who allows a private network may use its names; the addresses behind them are still checked.
         if (bare == "localhost" or f".{bare}".endswith(_LOCAL_NAMES)) and not self.allowed:
             raise AddressRefused(f"host {host!r} is a local name")
         return None

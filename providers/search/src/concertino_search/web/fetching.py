@@ -149,7 +149,7 @@ class Fetcher:
         connector = aiohttp.TCPConnector(
             resolver=GuardedResolver(self.guard, self._resolve),
             socket_factory=self.guard.make_socket,
-            # Every hop resolves and connects anew, so that none goes around the guard.
+            # Every hop resolves and connects again, so that none goes around the guard.
             use_dns_cache=False,
             force_close=True,
         )
