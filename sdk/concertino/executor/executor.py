@@ -12,7 +12,7 @@ loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,6 +21,7 @@ from concertino.core.events import Event
 from concertino.core.observation import CallFailed, Observation, Status
 from concertino.core.plan import Call, Plan
 from concertino.members.routing import RouterSpec
+from concertino.members.specs import ModelSpec
 
 from .bindings import Bindings, close_quietly
 from .breaker import BreakerPolicy
@@ -35,7 +36,7 @@ from .limits import Limits
 from .model_call import StreamListener, ask_model
 from .plan_run import PlanRun
 from .retry import RetryPolicy
-from .routes import ask_router
+from .routes import Route, ask_in_turn
 from .runtime import Deadlines, Runtime, UnderWay
 from .scope import Duplicates, Memory, Scope, Sink
 from .validation import refused_schema
@@ -212,9 +213,15 @@ class Executor:
         # Checked before anything is paid, since every model of a router would be asked in vain.
         if request.schema is not None and (wrong := refused_schema(request.schema)) is not None:
             raise CallFailed(Observation(call_id, spec.name, Status.EXEC_ERR, None, wrong))
+        seconds = spec.per_model if isinstance(spec, RouterSpec) else None
+
+        def ask(chosen: ModelSpec, name: str, fresh: Sequence[Message]) -> Awaitable[Reply]:
+            return ask_model(self, scope, chosen, request, name, parent, role, fresh, listener, seconds)
+
         if isinstance(spec, RouterSpec):
-            return await ask_router(self, scope, spec, request, call_id, parent, role, fresh, listener)
-        return await ask_model(self, scope, spec, request, call_id, parent, role, fresh, listener)
+            route = Route(self.bindings, scope, spec, request)
+            return await ask_in_turn(route, ask, call_id, fresh, parent.deadline if parent else scope.deadline)
+        return await ask(spec, call_id, fresh)
 
     async def run_plan(
         self,

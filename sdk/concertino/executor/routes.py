@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING
 from concertino.core.observation import CallFailed, ErrorInfo, Observation, Status
 
 from . import error_messages
-from .model_call import ask_model
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from concertino.core.model import ChatRequest, Message, Reply
     from concertino.members.routing import RouterSpec
     from concertino.members.specs import ModelSpec
 
     from .bindings import Bindings
-    from .execution import Execution, Host
-    from .model_call import StreamListener
     from .scope import Scope
+
+    AskOne = Callable[[ModelSpec, str, Sequence[Message]], Awaitable[Reply]]
 
 FRESH = 300.0
 """Seconds for which a measured latency counts; then the model is tried again."""
@@ -91,39 +90,30 @@ class Route:
         return opened.usual_seconds if self.scope.loop.time() - opened.measured < FRESH else 0.0
 
 
-async def ask_router(
-    host: Host,
-    scope: Scope,
-    router: RouterSpec,
-    chat: ChatRequest,
-    call_id: str,
-    parent: Execution | None,
-    role: str,
-    fresh: Sequence[Message],
-    listener: StreamListener | None,
-) -> Reply:
-    """Ask the models of a router, one after another, until one answers.
+async def ask_in_turn(route: Route, ask: AskOne, call_id: str, fresh: Sequence[Message], deadline: float) -> Reply:
+    """Ask the models of a route, one after another, until one answers.
+
+    Args:
+        ask: asks one model, under an id, with the messages that are not on record yet.
 
     Raises:
         CallFailed: none answered.
     """
-    route = Route(host.bindings, scope, router, chat)
     tried: list[CallFailed] = []
-    deadline = parent.deadline if parent else scope.deadline
     name = call_id
     while chosen := route.next(name):
         try:
-            return await ask_model(host, scope, chosen, chat, name, parent, role, fresh, listener, router.per_model)
+            return await ask(chosen, name, fresh)
         except CallFailed as failed:
             tried.append(failed)
             if failed.observation.attempts > 0:
                 fresh = ()  # the record of this try holds them
-            if not _should_fall_back(failed.observation, deadline, scope):
+            if not _should_fall_back(failed.observation, deadline, route.scope):
                 break
             route.failed(chosen, failed.observation)
         # Another model has never seen this request, so it has an id and an idempotency key of its own.
         name = f"{call_id}~{len(tried) + 1}"
-    raise _nobody_answered(router, tried)
+    raise _nobody_answered(route.router, tried)
 
 
 def _should_fall_back(observation: Observation, deadline: float, scope: Scope) -> bool:

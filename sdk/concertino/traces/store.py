@@ -58,7 +58,9 @@ class TraceStore:
         if fitting:
             ids = ", ".join(path.name.removesuffix(SUFFIX) for path in fitting[:4])
             raise TraceError(f"{name!r} fits several traces in {self.folder}: {ids}; give more of the id")
-        raise TraceError(f"there is no trace {name!r} in {self.folder}; see `concertino traces list`")
+        raise TraceError(
+            f"there is no trace {name!r} in {self.folder}; see `concertino traces list --folder {self.folder}`"
+        )
 
     def load(self, name: str) -> Trace:
         """Read a trace by path, id or `last`."""

@@ -111,7 +111,7 @@ EVERY_VERB = ["show", "replay", "export", "follow"]
 def test_a_trace_that_is_not_there_is_refused_in_words(cli: Any, verb: str) -> None:
     done = cli("traces", verb, "gone")
     assert done.exit_code == 1
-    assert "there is no trace 'gone' in runs; see `concertino traces list`" in done.stderr
+    assert "there is no trace 'gone' in runs; see `concertino traces list --folder runs`" in done.stderr
 
 
 @pytest.mark.parametrize("verb", EVERY_VERB)
