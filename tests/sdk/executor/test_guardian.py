@@ -12,11 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from concertino.executor.isolation import child_process
 from concertino.executor.isolation.child_process import PIPE, ChildProcess, awaitable, minimal_environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc and /dev/shm")
 PATIENCE = 30.0
 """Seconds within which what is to happen has to happen."""
+
+MEASURED = any(name.startswith("COVERAGE_PROCESS") for name in os.environ)
+"""Whether coverage measures child processes. It cannot look into an isolated guard, so these tests do not isolate."""
 
 FAMILY = """
 import os, signal, subprocess, sys
@@ -26,6 +30,12 @@ stray = subprocess.Popen(["sleep", "1000"], start_new_session=True)
 print(os.getpid(), stray.pid, flush=True)
 signal.pause()
 """
+
+
+@pytest.fixture(autouse=True)
+def guards_that_coverage_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    if MEASURED:
+        monkeypatch.setattr(child_process, "_GUARD_FLAGS", [])
 
 
 def python(code: str, *arguments: str) -> list[str]:
@@ -122,8 +132,11 @@ def test_a_child_dies_with_its_guard() -> None:
 
 OWNER = """
 import os, sys, time
+from concertino.executor.isolation import child_process
 from concertino.executor.isolation.child_process import ChildProcess
-family, way, folder = sys.argv[1:]
+family, way, folder, *measured = sys.argv[1:]
+if measured:
+    child_process._GUARD_FLAGS = []
 child = ChildProcess([sys.executable, "-S", "-c", family], stdout=1)
 child.remove_if_orphaned(folder)
 child.pid
@@ -145,7 +158,7 @@ def test_whatever_ends_the_owner_ends_the_child_too(way: str, tmp_path: Path) ->
     folder = tmp_path / "scratch"
     folder.mkdir()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", OWNER, FAMILY, way, str(folder)]
+    command = [sys.executable, "-c", OWNER, FAMILY, way, str(folder), *["measured"][:MEASURED]]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
     ) as owner:

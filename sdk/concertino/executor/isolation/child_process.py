@@ -38,6 +38,8 @@ T = TypeVar("T")
 TAIL_BYTES = 8192
 """Bytes of a child's standard error that are kept."""
 _GUARD = Path(__file__).with_name("guard.py")
+_GUARD_FLAGS = ["-I", "-S"]
+"""Isolated and without site-packages, so that no environment changes the guard, and it starts quickly."""
 _HARMLESS = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
 """Variables that many programs need and that hold no secret."""
 _READ_BYTES = 1 << 16  # what a pipe of Linux holds
@@ -123,8 +125,7 @@ class ChildProcess:
         }
         try:
             self._guard = subprocess.Popen(
-                # Isolated and without site-packages, so that no environment changes the guard, and it starts quickly.
-                [sys.executable, "-I", "-S", str(_GUARD), json.dumps(options), *command],
+                [sys.executable, *_GUARD_FLAGS, str(_GUARD), json.dumps(options), *command],
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
