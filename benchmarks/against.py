@@ -8,6 +8,9 @@ tree that runs first changes from round to round. Two kinds of figure come out: 
 with its children ("CPU"), which other load on the machine hardly moves, and the rows that a scenario prints. A ratio is
 this tree's median over the other's. Its interval holds 95 % of 2,000 resamplings of the rounds, drawn in pairs.
 A figure is *slower* where the whole interval lies above +3 %.
+
+All figures are added to `.make/against.jsonl` as soon as they are measured. The same call again continues there, with
+the rounds that are missing; `--rounds 0` prints what is there. Remove the file to begin anew.
 """
 
 from __future__ import annotations
@@ -26,12 +29,14 @@ from pathlib import Path
 from run import OTHERS, SCENARIOS, SHORTENED
 
 HERE = Path(__file__).resolve().parent
+MEASURED = HERE.parent / ".make" / "against.jsonl"
 TOLERANCE = 1.03
 COSTS = ("us", "µs", "ms", "s", "MB", "KB")
 """Units in which less is better; rows in other units are counts and rates, which the trees' own tests judge."""
 
 Pair = tuple[float, float]
 """A figure of one round: of this tree, and of the other."""
+Figures = dict[str, float]
 
 
 @dataclass(slots=True)
@@ -53,7 +58,7 @@ class Comparison:
         return self.low > TOLERANCE
 
 
-def measure(tree: Path, name: str) -> dict[str, float]:
+def measure(tree: Path, name: str) -> Figures:
     """The figures of one benchmark in one tree, from one fresh process; empty if it fails, with its error on stderr.
 
     "CPU" is the processor time that it took in all, with its children, in seconds.
@@ -77,17 +82,34 @@ def _spent() -> float:
 
 
 def compare(other: Path, names: list[str], rounds: int) -> list[Comparison]:
-    """Every figure that both trees have."""
-    seen: dict[tuple[str, str], list[Pair]] = {}
+    """Every figure that both trees have, from so many rounds or from all that were measured before."""
+    measured = {name: _measured_before(name) for name in names}
     for number in range(rounds):
         for name in names:
-            trees = [HERE.parent, other]
-            both = {tree: measure(tree, name) for tree in (trees if number % 2 else reversed(trees))}
-            here, there = both[trees[0]], both[trees[1]]
-            for what in here.keys() & there.keys():
-                seen.setdefault((name, what), []).append((here[what], there[what]))
+            if len(measured[name]) <= number:
+                measured[name].append(_measure_both(other, name, here_first=bool(number % 2)))
         print(f"  round {number + 1} of {rounds}", file=sys.stderr, flush=True)
-    return [_compared(*key, pairs) for key, pairs in sorted(seen.items())]
+    return [
+        _compared(name, what, [(here[what], there[what]) for here, there in both if {what} <= here.keys() & there.keys()])
+        for name, both in sorted(measured.items())
+        for what in sorted({what for here, there in both for what in here.keys() & there.keys()})
+    ]
+
+
+def _measured_before(name: str) -> list[tuple[Figures, Figures]]:
+    lines = MEASURED.read_text(encoding="utf-8").splitlines() if MEASURED.is_file() else []
+    rows = [json.loads(line) for line in lines if line.endswith("}")]  # a run that was killed may have left half a line
+    return [(row["here"], row["there"]) for row in rows if row["benchmark"] == name]
+
+
+def _measure_both(other: Path, name: str, here_first: bool) -> tuple[Figures, Figures]:
+    trees = [HERE.parent, other]
+    both = {tree: measure(tree, name) for tree in (trees if here_first else reversed(trees))}
+    here, there = both[trees[0]], both[trees[1]]
+    MEASURED.parent.mkdir(exist_ok=True)
+    with MEASURED.open("a", encoding="utf-8") as file:
+        file.write("\n" + json.dumps({"benchmark": name, "here": here, "there": there}) + "\n")
+    return here, there
 
 
 def _compared(benchmark: str, what: str, pairs: list[Pair]) -> Comparison:
