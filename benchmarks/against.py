@@ -89,11 +89,12 @@ def compare(other: Path, names: list[str], rounds: int) -> list[Comparison]:
             if len(measured[name]) <= number:
                 measured[name].append(_measure_both(other, name, here_first=bool(number % 2)))
         print(f"  round {number + 1} of {rounds}", file=sys.stderr, flush=True)
-    return [
-        _compared(name, what, [(here[what], there[what]) for here, there in both if {what} <= here.keys() & there.keys()])
-        for name, both in sorted(measured.items())
-        for what in sorted({what for here, there in both for what in here.keys() & there.keys()})
-    ]
+    found: list[Comparison] = []
+    for name, both in sorted(measured.items()):
+        for what in sorted({what for here, there in both for what in here.keys() & there.keys()}):
+            pairs = [(here[what], there[what]) for here, there in both if what in here and what in there]
+            found.append(_compared(name, what, pairs))
+    return found
 
 
 def _measured_before(name: str) -> list[tuple[Figures, Figures]]:

@@ -18,7 +18,7 @@ from collections import Counter
 
 import concertino as ct
 from concertino.core.events import CallStarted
-from concertino.strategies import Agree, Role, RoleWorkflow
+from concertino.strategies.role_workflow import Agree, Role, RoleWorkflow
 from concertino.testing import ScriptedModel
 from measure import Row, script
 

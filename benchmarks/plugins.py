@@ -23,7 +23,7 @@ from typing import Any
 
 DUMMIES = 200
 BAR = 150.0
-SETTINGS = "from concertino.plugins.settings import Settings"
+SETTINGS = "from concertino.core.settings import Settings"
 PROGRAMS = {
     "bare": "",
     "import": "import concertino",

@@ -30,7 +30,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import concertino as ct
-from concertino.strategies import AgentGraph, DependencyPlan, SerialCalls, reasoner_programmer
+from concertino.strategies.agent_graph import AgentGraph
+from concertino.strategies.dependency_plan import DependencyPlan
+from concertino.strategies.role_workflow import reasoner_programmer
+from concertino.strategies.serial_calls import SerialCalls
 from concertino_toy.leader import ScriptedLeader
 from concertino_toy.problems.writer import make_question
 from concertino_toy.simulated.models import SAGE, STEADY, SWIFT, model_spec

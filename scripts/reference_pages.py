@@ -70,7 +70,9 @@ def cli_page() -> str:
     """`cli.md`: every command with its help and its options."""
     from concertino.cli import command_line
 
-    return "\n".join([CLI, *(_verb(path, command) for path, command in _verbs(command_line, "concertino"))])
+    return "\n".join(
+        [CLI, *(_command_section(path, command) for path, command in _commands(command_line, "concertino"))]
+    )
 
 
 def bench_page() -> str:
@@ -78,7 +80,7 @@ def bench_page() -> str:
     from concertino_bench.cli import bench
     from concertino_bench.cli.describe import describe_command
 
-    described = _verb("concertino pool describe", describe_command)
+    described = _command_section("concertino pool describe", describe_command)
     return "\n".join([_plugin_page("concertino bench", "concertino-bench", bench), described])
 
 
@@ -94,20 +96,20 @@ def _plugin_page(path: str, distribution: str, group: click.Group) -> str:
         f"# Command line: {path.partition(' ')[2]}\n\n{_filled(_one_line(group.help or ''))}\n\n"
         f"It comes with `{distribution}`. Exit codes, `--json` and `--debug` are those of [all commands](cli.md).\n"
     )
-    return "\n".join([head, *(_verb(each, command) for each, command in _verbs(group, path))])
+    return "\n".join([head, *(_command_section(each, command) for each, command in _commands(group, path))])
 
 
-def _verbs(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
     context = click.Context(group, info_name=path)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
         yield f"{path} {name}", command
         if isinstance(command, click.Group):
-            yield from _verbs(command, f"{path} {name}")
+            yield from _commands(command, f"{path} {name}")
 
 
-def _verb(path: str, command: click.Command) -> str:
+def _command_section(path: str, command: click.Command) -> str:
     context = click.Context(command, info_name=path)
     usage = " ".join([path, *command.collect_usage_pieces(context)])
     if isinstance(command, click.Group):
@@ -208,8 +210,8 @@ def _distribution(provider: str, text: str) -> str:
 def _published(provider: str) -> Pool:
     """What a distribution publishes, under settings that hold everywhere."""
     from concertino import Pool, ProviderSettings
+    from concertino.core.settings import Settings
     from concertino.plugins import PluginManager
-    from concertino.plugins.settings import Settings
 
     with tempfile.TemporaryDirectory() as folder:
         tables: dict[str, ProviderSettings] = {}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .pool import *
     from .runs import *
     from .strategies import *
+    from .strategies.parallel_rounds import *
     from .traces import *
 
 _NAMES = {
@@ -29,7 +30,8 @@ _NAMES = {
     "members": "AgentSpec Context ModelSpec RouterSpec ToolSpec agent router tool",
     "plugins": "Finding ProviderSettings hookimpl",
     "pool": "LivePool Pool",
-    "strategies": "ParallelRounds Strategy",
+    "strategies": "Strategy",
+    "strategies.parallel_rounds": "ParallelRounds",
     "traces": "Trace TraceStore",
     "executor": "Executor Limits",
     "runs": "Orchestrator Round Run RunError RunHandle SteppedRun replay",

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from concertino import UsageError
+from concertino.core.settings import Settings
 from concertino.plugins import PluginManager
-from concertino.plugins.settings import Settings
 from concertino.testing import CheckRow, ConformanceReport, check_package
 
 HEADER = """

@@ -10,26 +10,23 @@ import concertino as ct
 import pytest
 from concertino.strategies import (
     Act,
-    AgentGraph,
-    Agree,
     Ask,
-    DependencyPlan,
     Done,
     FormatIssue,
     Machine,
-    ParallelRounds,
     ParsedReply,
     Reading,
-    Role,
-    RoleWorkflow,
-    SerialCalls,
     Step,
     Strategy,
     TaskContext,
     TextStrategy,
-    reasoner_programmer,
 )
+from concertino.strategies.agent_graph import AgentGraph
 from concertino.strategies.base.text_strategy import TextMachine
+from concertino.strategies.dependency_plan import DependencyPlan
+from concertino.strategies.parallel_rounds import ParallelRounds
+from concertino.strategies.role_workflow import Agree, Role, RoleWorkflow, reasoner_programmer
+from concertino.strategies.serial_calls import SerialCalls
 from concertino.testing import CheckRow, StrategyConformance
 from concertino.testing.check import StrategySubject, perform
 from concertino.testing.strategy_checks import STRATEGY_CHECKS

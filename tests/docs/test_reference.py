@@ -15,10 +15,10 @@ import pytest
 from concertino import CODES, STOP_REASONS, FailureClass
 from concertino.cli import command_line
 from concertino.core import events
+from concertino.core import settings as _settings
 from concertino.core.observation import FREE_CODES
 from concertino.executor.retry import ATTEMPTS
 from concertino.plugins import hookspecs
-from concertino.plugins import settings as _settings
 from concertino.plugins.hooks import HOOK_ARGUMENTS
 from concertino.pool import file as _poolfile
 from reference_pages import MADE
@@ -104,7 +104,7 @@ def test_a_page_made_from_code_is_what_the_code_says(page: str) -> None:
 
 
 def commands(group: click.Group = command_line, path: str = "concertino") -> Iterator[tuple[str, click.Command]]:
-    """Every verb with its words."""
+    """Every command with its words."""
     context = click.Context(group, info_name=path)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -114,17 +114,17 @@ def commands(group: click.Group = command_line, path: str = "concertino") -> Ite
             yield from commands(command, f"{path} {name}")
 
 
-def test_every_verb_has_a_section() -> None:
+def test_every_command_has_a_section() -> None:
     assert set(sections("cli.md")) >= {f"`{path}`" for path, _ in commands()}
 
 
-def test_no_section_is_about_a_verb_that_is_not_there() -> None:
+def test_no_section_is_about_a_command_that_is_not_there() -> None:
     documented = {heading for heading in sections("cli.md") if heading.startswith("`")}
     assert documented == {f"`{path}`" for path, _ in commands()}
 
 
 @pytest.mark.parametrize(("path", "command"), [*commands()], ids=lambda value: value if isinstance(value, str) else "")
-def test_every_option_of_a_verb_is_explained(path: str, command: click.Command) -> None:
+def test_every_option_of_a_command_is_explained(path: str, command: click.Command) -> None:
     common = {"--json", "--debug", "--help"}
     options = {
         opts

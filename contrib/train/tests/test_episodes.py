@@ -9,7 +9,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import RoleWorkflow, SerialCalls, coder_tester, reasoner_programmer
+from concertino.strategies.role_workflow import RoleWorkflow, coder_tester, reasoner_programmer
+from concertino.strategies.serial_calls import SerialCalls
 from concertino.testing import ScriptedModel, fake_tool, make_pool
 from concertino_bench import Grade, Verdict
 from concertino_bench.environments import TurnReward
@@ -67,7 +68,7 @@ def test_an_answer_without_final_answer_ends_the_run_and_lacks_the_form() -> Non
 
 
 def test_an_answer_that_the_limit_of_rounds_asks_for_is_no_round_of_the_protocol() -> None:
-    from concertino.strategies import ParallelRounds
+    from concertino.strategies.parallel_rounds import ParallelRounds
 
     episode = episode_of([add_call()], "<answer>3</answer>", strategy=ParallelRounds(max_rounds=1))
     assert [each.kind for each in episode.rounds] == ["calls", "answer"]
@@ -82,7 +83,7 @@ def test_texts_that_could_not_be_read_end_a_run_without_an_answer() -> None:
 
 
 def test_a_text_of_the_summariser_is_not_the_policy_s() -> None:
-    from concertino.strategies import ParallelRounds
+    from concertino.strategies.parallel_rounds import ParallelRounds
 
     pool = make_pool(add, summariser=ScriptedModel("<answer>3</answer>"))
     episode = episode_of([add_call()], FINAL, pool=pool, strategy=ParallelRounds(summariser="summariser"))
@@ -159,7 +160,7 @@ def test_a_dependency_plan_gives_the_width_of_each_level() -> None:
         """Say it again."""
         return text
 
-    from concertino.strategies import DependencyPlan
+    from concertino.strategies.dependency_plan import DependencyPlan
 
     episode = episode_of(text, "<answer>ab</answer>", pool=ct.Pool.of(echo), strategy=DependencyPlan())
     assert [call.width for call in episode.rounds[0].calls] == [2, 2, 1]

@@ -1,7 +1,11 @@
 """The same question under each of the five strategies: what the orchestrator writes first, and what is called."""
 
 import concertino as ct
-from concertino.strategies import AgentGraph, DependencyPlan, ParallelRounds, SerialCalls, reasoner_programmer
+from concertino.strategies.agent_graph import AgentGraph
+from concertino.strategies.dependency_plan import DependencyPlan
+from concertino.strategies.parallel_rounds import ParallelRounds
+from concertino.strategies.role_workflow import reasoner_programmer
+from concertino.strategies.serial_calls import SerialCalls
 
 QUESTION = (
     "Problem 1: The number of each Attic's Chest equals 7. How many Chest does Attic have? "

@@ -1,7 +1,7 @@
 """From four rollouts of one question to the rows of a training batch."""
 
 from concertino import Pool, tool
-from concertino.strategies import ParallelRounds
+from concertino.strategies.parallel_rounds import ParallelRounds
 from concertino_bench import Task
 from concertino_train.policies import Prompt, ScriptedPolicy
 from concertino_train.rewards import Reward

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 from concertino import Model
 from concertino.cli import command_line
+from concertino.core.settings import Settings
 from concertino.plugins import PluginManager
-from concertino.plugins.settings import Settings
 from concertino.testing import ModelConformance, check_package
 from concertino_openai.client import OpenAIModel
 from concertino_openai.dialects import PRESETS

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import concertino as ct
 import concertino_reasoning
 import pytest
+from concertino.core.settings import load_settings
 from concertino.plugins import PluginManager
-from concertino.plugins.settings import load_settings
 from concertino.testing import AgentConformance, ScriptedModel, check_package
 from concertino_reasoning import agents, final_answer
 from concertino_reasoning.examples import concertino_examples

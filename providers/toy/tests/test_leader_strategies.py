@@ -23,16 +23,12 @@ from concertino import (
     ToolSpec,
     agent,
 )
-from concertino.strategies import (
-    AgentGraph,
-    DependencyPlan,
-    ParallelRounds,
-    RoleWorkflow,
-    SerialCalls,
-    Strategy,
-    coder_tester,
-    reasoner_programmer,
-)
+from concertino.strategies import Strategy
+from concertino.strategies.agent_graph import AgentGraph
+from concertino.strategies.dependency_plan import DependencyPlan
+from concertino.strategies.parallel_rounds import ParallelRounds
+from concertino.strategies.role_workflow import RoleWorkflow, coder_tester, reasoner_programmer
+from concertino.strategies.serial_calls import SerialCalls
 from concertino_toy.problems.writer import make_question
 
 STRATEGIES: dict[str, Callable[[], Strategy]] = {

@@ -212,7 +212,7 @@ class Listener(ThreadingHTTPServer):
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("verb")
+    parser.add_argument("command")
     parser.add_argument("model")
     parser.add_argument("--host")
     parser.add_argument("--port", type=int)

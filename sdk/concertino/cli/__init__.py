@@ -11,9 +11,9 @@ stdout, progress and errors to stderr. Exit codes: 0 done, 1 the run, call or ch
 
 from __future__ import annotations
 
-from .group import VerbGroup, command_line
+from .group import CommandGroup, command_line
 
-__all__ = ["VerbGroup", "command_line", "main"]
+__all__ = ["CommandGroup", "command_line", "main"]
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ import click
 from .failures import report
 
 
-class Verb(NamedTuple):
+class CommandPlace(NamedTuple):
     """Where a command is, as `module:attribute`, and its line in `--help`."""
 
     target: str
@@ -24,46 +24,46 @@ class Verb(NamedTuple):
 
 
 _HERE = __package__
-VERBS: dict[str, Verb] = {
-    "run": Verb(f"{_HERE}.run:run", "Ask the orchestrator a question."),
-    "call": Verb(f"{_HERE}.call:call", "Call one tool or agent with JSON arguments."),
-    "tools": Verb(f"{_HERE}.members:tools", "List the tools of a pool, or show one."),
-    "agents": Verb(f"{_HERE}.members:agents", "List the agents of a pool, or show one."),
-    "models": Verb(f"{_HERE}.members:models", "List the models of a pool, or show one."),
-    "pool": Verb(f"{_HERE}.pool:pool", "Show, compare, save and lock pools."),
-    "plugins": Verb(f"{_HERE}.plugins:plugins", "List the installed plugins and their state."),
-    "doctor": Verb(f"{_HERE}.plugins:doctor", "Look for what is wrong with this installation."),
-    "traces": Verb(f"{_HERE}.traces:traces", "List, show, follow, replay and export recorded runs."),
-    "check": Verb(f"{_HERE}.check:check", "Check a plugin's package against the conformance kit."),
-    "new": Verb(f"{_HERE}.new:new", "Write the skeleton of a plugin."),
-    "demo": Verb(f"{_HERE}.demo:demo", "Watch a run with simulated models: no key, no network."),
-    "version": Verb(f"{_HERE}.version:version", "Print the versions of concertino and Python."),
+COMMANDS: dict[str, CommandPlace] = {
+    "run": CommandPlace(f"{_HERE}.run:run", "Ask the orchestrator a question."),
+    "call": CommandPlace(f"{_HERE}.call:call", "Call one tool or agent with JSON arguments."),
+    "tools": CommandPlace(f"{_HERE}.members:tools", "List the tools of a pool, or show one."),
+    "agents": CommandPlace(f"{_HERE}.members:agents", "List the agents of a pool, or show one."),
+    "models": CommandPlace(f"{_HERE}.members:models", "List the models of a pool, or show one."),
+    "pool": CommandPlace(f"{_HERE}.pool:pool", "Show, compare, save and lock pools."),
+    "plugins": CommandPlace(f"{_HERE}.plugins:plugins", "List the installed plugins and their state."),
+    "doctor": CommandPlace(f"{_HERE}.plugins:doctor", "Look for what is wrong with this installation."),
+    "traces": CommandPlace(f"{_HERE}.traces:traces", "List, show, follow, replay and export recorded runs."),
+    "check": CommandPlace(f"{_HERE}.check:check", "Check a plugin's package against the conformance kit."),
+    "new": CommandPlace(f"{_HERE}.new:new", "Write the skeleton of a plugin."),
+    "demo": CommandPlace(f"{_HERE}.demo:demo", "Watch a run with simulated models: no key, no network."),
+    "version": CommandPlace(f"{_HERE}.version:version", "Print the versions of concertino and Python."),
 }
 """The built-in commands, in the order of `--help`."""
 
 
-class VerbGroup(click.Group):
+class CommandGroup(click.Group):
     """A group whose commands are imported when they are used.
 
     Args:
-        verbs: the commands.
+        places: of the commands, by name.
         plugins: whether plugins may add commands.
     """
 
-    def __init__(self, *args: Any, verbs: Mapping[str, Verb], plugins: bool = False, **options: Any) -> None:
+    def __init__(self, *args: Any, places: Mapping[str, CommandPlace], plugins: bool = False, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._verbs = dict(verbs)
+        self._places = dict(places)
         self._plugins = plugins
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The built-in commands; those of plugins are not known without importing plugins."""
-        return list(self._verbs)
+        return list(self._places)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of a name, None if there is none."""
-        verb = self._verbs.get(cmd_name)
-        if verb is not None:
-            module, _, attribute = verb.target.partition(":")
+        place = self._places.get(cmd_name)
+        if place is not None:
+            module, _, attribute = place.target.partition(":")
             found: click.Command = getattr(import_module(module), attribute)
             return found
         return plugin_command(cmd_name) if self._plugins else None
@@ -77,13 +77,13 @@ class VerbGroup(click.Group):
             return super().resolve_command(ctx, args)
         from concertino.schema import suggestion
 
-        hint = suggestion(name, list(self._verbs))
+        hint = suggestion(name, list(self._places))
         raise click.UsageError(f"there is no command {name!r}; {hint}{_broken_plugins() if self._plugins else ''}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table, without importing the commands."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, verb.help) for name, verb in self._verbs.items()])
+            formatter.write_dl([(name, place.help) for name, place in self._places.items()])
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run, and turn what goes wrong into a message and an exit code."""
@@ -117,8 +117,8 @@ def _broken_plugins() -> str:
 
 @click.group(
     "concertino",
-    cls=VerbGroup,
-    verbs=VERBS,
+    cls=CommandGroup,
+    places=COMMANDS,
     plugins=True,
     subcommand_metavar="COMMAND [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -33,7 +33,7 @@ def plugins(load: bool, as_json: bool) -> None:
     if load:
         for row in manager.plugins():
             manager.load(row.name)
-        commands = manager.verbs()
+        commands = manager.providers_of_commands()
     rows = manager.plugins()
     if as_json:
         write_json([_as_json(row, commands) for row in rows])

@@ -1,6 +1,6 @@
 """The values that everything else speaks of: plans, observations, budgets, model messages, events and errors.
 
-Invariant: nothing here does input or output, and nothing here knows a pool, an executor or a strategy.
+Invariant: nothing here knows a pool, an executor or a strategy, and only `documents` and `settings` read files.
 """
 
 from . import events

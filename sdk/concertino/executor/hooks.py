@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from concertino.core.observation import Observation
+from concertino.core.settings import load_settings
 from concertino.members.specs import ToolSpec
-from concertino.plugins.settings import load_settings
 
 if TYPE_CHECKING:
     from concertino.pool.pool import Pool

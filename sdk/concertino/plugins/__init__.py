@@ -2,15 +2,16 @@
 
 manager     what is installed, what is loaded, and what it offers
 hookspecs   the hooks, the only contract with a distribution
-discovery   the scan of metadata                settings, provider_settings   what a person set
-guard       running plugin code guarded         hooks      checking and calling hook implementations
-published   checking published members          status     rows of the table of plugins
+discovery   the scan of metadata              hooks    checking and calling hook implementations
+guard       running plugin code guarded       status   rows of the table of plugins
+published   checking published members
 """
+
+from concertino.core.provider_settings import ProviderSettings
 
 from .finding import Finding
 from .hookspecs import hookimpl
 from .manager import PluginManager, default_manager
-from .provider_settings import ProviderSettings
 
 __all__ = [
     "Finding",

@@ -23,10 +23,10 @@ import pluggy
 
 if TYPE_CHECKING:
     from concertino.core.observation import Observation
+    from concertino.core.provider_settings import ProviderSettings
     from concertino.members.specs import AgentSpec, ModelSpec, Spec, ToolSpec
 
     from .finding import Finding
-    from .provider_settings import ProviderSettings
 
 hookspec = pluggy.HookspecMarker("concertino")
 hookimpl = pluggy.HookimplMarker("concertino")

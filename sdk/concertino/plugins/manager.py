@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import pluggy
 
 from concertino.core.errors import PluginError, PoolError, UsageError
+from concertino.core.provider_settings import ProviderSettings
+from concertino.core.settings import Settings, load_settings
 from concertino.members.patterns import matches, may_match, provider_of
 from concertino.members.specs import ModelSpec, Spec
 
@@ -32,9 +34,7 @@ from . import hookspecs
 from .discovery import Declaration, discover
 from .guard import PluginFault, guarded, inside_guard, show
 from .hooks import HOOK_ARGUMENTS, Hook, Implementations, read_hooks
-from .provider_settings import ProviderSettings
 from .published import MEMBER_HOOKS, check_declared, check_list, check_members, refuse_equal_names
-from .settings import Settings, load_settings
 from .status import PluginInfo, PluginRow
 
 if TYPE_CHECKING:
@@ -354,7 +354,7 @@ class PluginManager:
             return [Finding("error", f"plugin {name}", str(fault), "tell its author")]
         return found
 
-    def verbs(self) -> dict[str, str]:
+    def providers_of_commands(self) -> dict[str, str]:
         """The provider of each command that `commands` gives, by the name of the command."""
         return {str(command.name): plugin.name for plugin, command in self._commands()}
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from concertino.core.errors import UsageError
+from concertino.core.provider_settings import ProviderSettings
 from concertino.members.specs import Spec
 
 from .discovery import Declaration
 from .guard import PluginFault
 from .hooks import Implementations, taken_arguments
-from .provider_settings import ProviderSettings
 
 State = Literal["installed", "loaded", "failed", "disabled", "clash"]
 

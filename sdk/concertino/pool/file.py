@@ -41,12 +41,12 @@ from typing import TYPE_CHECKING, Any
 
 from concertino.core.documents import check_keys, read_document, write_document
 from concertino.core.errors import PluginError, PoolError, UsageError
+from concertino.core.settings import provider_tables
 from concertino.core.usage import Cost, Prices
 from concertino.members.model_agent import ModelAgent, model_agent
 from concertino.members.patterns import matches
 from concertino.members.routing import RouterSpec, router_of
 from concertino.members.specs import ModelSpec, Spec
-from concertino.plugins.settings import provider_tables
 
 from .orchestrator_agent import OrchestratorAgent, orchestrator_of
 from .pool import Pool

@@ -8,7 +8,6 @@ share with practice, `uuid` RFC 9562, `ipv4` and `ipv6` the standard library, `r
 
 import re
 from collections.abc import Callable
-from datetime import date as _date
 
 from .patterns import Pattern, PatternRefused
 
@@ -35,10 +34,11 @@ def _is_date(text: str) -> bool:
     found = _DATE.fullmatch(text)
     if found is None:
         return False
+    from datetime import date  # imported here, because few schemas have dates
+
     try:
-        _date(
-            int(found[1]) or 4, int(found[2]), int(found[3])
-        )  # RFC 3339 has a year 0000, a leap year; datetime has not
+        # RFC 3339 has a year 0000, a leap year; datetime has not.
+        date(int(found[1]) or 4, int(found[2]), int(found[3]))
     except ValueError:
         return False
     return True

@@ -8,7 +8,6 @@ spelling is compared.
 """
 
 from collections.abc import Iterable
-from difflib import SequenceMatcher
 from functools import lru_cache
 
 _SEPARATORS = "_-. :"
@@ -60,6 +59,8 @@ def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
             if contained or (shared > 0.5 and bound >= _CLOSE):
                 rough.append((-shared - bound - contained, candidate, other_last))
     rough.sort()
+    from difflib import SequenceMatcher  # imported here, because names are compared only for an error
+
     # `autojunk` drops frequent letters of long texts; `seq2` stays, because the matcher keeps an index of it.
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(last)

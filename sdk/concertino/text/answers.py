@@ -12,8 +12,10 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _LONG = 2_000
 """Characters of an answer above which it is compared as text alone."""
@@ -196,14 +198,21 @@ def _number(text: str) -> Fraction | None:
     if match := _POWER.match(text):
         base, exponent = _decimal((match[1] or "1").strip()), int(match[2])
         if base is not None and abs(exponent) <= _DIGITS:
-            return base * Fraction(10) ** exponent
+            return base * _exact(10) ** exponent
     return None
+
+
+def _exact(value: int | str) -> Fraction:
+    # Imported at the first number: with `decimal` it takes longer to import than this whole package.
+    from fractions import Fraction
+
+    return Fraction(value)
 
 
 def _ratio(sign: str, whole: str, over: str, under: str) -> Fraction | None:
     if max(len(whole), len(over), len(under)) > _DIGITS or not int(under):
         return None
-    value = int(whole) + Fraction(int(over), int(under))
+    value = int(whole) + _exact(over) / int(under)
     return -value if sign == "-" else value
 
 
@@ -220,7 +229,7 @@ def _decimal(text: str) -> Fraction | None:
     # An exact fraction would hold every digit: 1e999999999 fills the memory.
     if abs(exponent) > _DIGITS:
         return None
-    value = Fraction(digits.rstrip(".")) * Fraction(10) ** exponent
+    value = _exact(digits.rstrip(".")) * _exact(10) ** exponent
     return -value if match[1] == "-" else value
 
 

@@ -17,7 +17,7 @@ from .trace import Summary, Trace
 
 def default_folder() -> Path:
     """Where the command line keeps traces."""
-    from concertino.plugins.settings import load_settings
+    from concertino.core.settings import load_settings
 
     chosen = load_settings().traces or os.environ.get("CONCERTINO_TRACES") or ".concertino/traces"
     return Path(chosen)

@@ -77,7 +77,7 @@ class Parrot(concertino.Model):
 
 @click.command("tune")
 def tune():
-    """A verb of a plugin."""
+    """A command of a plugin."""
     click.echo("la")
 
 

@@ -1,4 +1,4 @@
-"""The verbs as a whole: what `--help` imports, unknown verbs, verbs of plugins, exit codes, errors."""
+"""The commands as a whole: what `--help` imports, unknown commands, commands of plugins, exit codes, errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import click
 import pytest
 from concertino.cli import command_line
-from concertino.cli.group import VERBS
+from concertino.cli.group import COMMANDS
 
 HEAVY = {
     "asyncio",
@@ -30,20 +30,20 @@ HEAVY = {
 }
 
 
-def test_help_imports_no_verb_and_nothing_heavy() -> None:
+def test_help_imports_no_command_and_nothing_heavy() -> None:
     program = (
         "import sys\nfrom concertino.cli import command_line\n"
         "try: command_line(['--help'])\nexcept SystemExit: pass\nprint(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     modules = set(done.stderr.split())
-    verbs = {verb.target.partition(":")[0] for verb in VERBS.values()}
-    assert not modules & (HEAVY | verbs)
-    assert all(f"  {name}  " in done.stdout for name in VERBS)
+    commands = {place.target.partition(":")[0] for place in COMMANDS.values()}
+    assert not modules & (HEAVY | commands)
+    assert all(f"  {name}  " in done.stdout for name in COMMANDS)
 
 
-@pytest.mark.parametrize("name", VERBS)
-def test_the_help_of_a_verb_imports_nothing_heavy_and_agrees_with_the_table(name: str) -> None:
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_imports_nothing_heavy_and_agrees_with_the_table(name: str) -> None:
     program = (
         "import sys\nfrom concertino.cli import command_line\n"
         f"try: command_line([{name!r}, '--help'])\nexcept SystemExit: pass\nprint(*sys.modules, file=sys.stderr)"
@@ -68,7 +68,7 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str
 
 
 @pytest.mark.parametrize("path", leaves(command_line), ids=" ".join)
-def test_every_verb_takes_json_and_debug_and_says_what_its_json_is(
+def test_every_command_takes_json_and_debug_and_says_what_its_json_is(
     cli: Callable[..., Any], path: tuple[str, ...]
 ) -> None:
     text = cli(*path, "--help").stdout
@@ -78,24 +78,24 @@ def test_every_verb_takes_json_and_debug_and_says_what_its_json_is(
         assert "JSON" in text.partition("Options:")[0]
 
 
-def test_an_unknown_verb_is_wrong_usage_and_names_a_near_one(cli: Callable[..., Any]) -> None:
+def test_an_unknown_command_is_wrong_usage_and_names_a_near_one(cli: Callable[..., Any]) -> None:
     done = cli("tracse")
     assert done.exit_code == 2
     assert "there is no command 'tracse'; did you mean 'traces'?" in done.stderr
 
 
-def test_an_unknown_verb_names_the_broken_plugins_that_may_have_had_it(cli: Any, install: Any) -> None:
+def test_an_unknown_command_names_the_broken_plugins_that_may_have_had_it(cli: Any, install: Any) -> None:
     install("broken", "raise RuntimeError('no')")
     done = cli("sing")
     assert done.exit_code == 2
     assert "broken plugins, whose commands are missing: broken (RuntimeError: no" in done.stderr
 
 
-def test_a_verb_of_a_plugin_is_found_by_its_name(cli: Callable[..., Any]) -> None:
+def test_a_command_of_a_plugin_is_found_by_its_name(cli: Callable[..., Any]) -> None:
     assert cli("tune").stdout == "la\n"
 
 
-def test_a_plugin_cannot_replace_a_built_in_verb(cli: Any, install: Any) -> None:
+def test_a_plugin_cannot_replace_a_built_in_command(cli: Any, install: Any) -> None:
     install(
         "rude",
         "import click, concertino\n@concertino.hookimpl\ndef concertino_cli(): return [click.Command('version')]",
@@ -109,7 +109,7 @@ def test_the_version_is_that_of_the_distribution(cli: Callable[..., Any]) -> Non
     assert json.loads(cli("version", "--json").stdout)["concertino"] == version("concertino")
 
 
-def test_a_fault_of_a_verb_shows_its_traceback_only_with_debug(cli: Any, install: Any) -> None:
+def test_a_fault_of_a_command_shows_its_traceback_only_with_debug(cli: Any, install: Any) -> None:
     install(
         "bug",
         "import click, concertino\n@click.command('bug')\ndef bug(): raise KeyError('gone')\n"

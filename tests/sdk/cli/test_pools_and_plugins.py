@@ -17,20 +17,20 @@ def test_the_tools_are_listed_with_what_they_cost_and_take_of_the_context(cli: A
     assert cli("tools", "list").stdout == cli("tools").stdout
 
 
-@pytest.mark.parametrize("verb", ["tools", "agents", "models"])
-def test_each_listed_member_is_what_show_prints(cli: Any, verb: str) -> None:
-    listed = json.loads(cli(verb, "--json").stdout)
+@pytest.mark.parametrize("command", ["tools", "agents", "models"])
+def test_each_listed_member_is_what_show_prints(cli: Any, command: str) -> None:
+    listed = json.loads(cli(command, "--json").stdout)
     assert listed
     for member in listed:
-        assert json.loads(cli(verb, "show", member["name"], "--json").stdout) == member
+        assert json.loads(cli(command, "show", member["name"], "--json").stdout) == member
 
 
 @pytest.mark.parametrize("name", ["band/add", "band/echo", "band/lead"])
 def test_the_help_names_every_key_of_the_json(cli: Any, name: str) -> None:
-    verb = {"band/add": "tools", "band/echo": "agents", "band/lead": "models"}[name]
-    documented = set(re.findall(r'"(\w+)"', cli(verb, "show", "--help").stdout))
+    command = {"band/add": "tools", "band/echo": "agents", "band/lead": "models"}[name]
+    documented = set(re.findall(r'"(\w+)"', cli(command, "show", "--help").stdout))
     optional = {"output_schema", "concurrency", "maths_fields"}
-    assert documented - optional == set(json.loads(cli(verb, "show", name, "--json").stdout)) - optional
+    assert documented - optional == set(json.loads(cli(command, "show", name, "--json").stdout)) - optional
 
 
 def test_a_member_is_shown_with_its_schema(cli: Any) -> None:
@@ -93,7 +93,7 @@ def test_plugins_are_listed_without_importing_them(cli: Any) -> None:
     assert (row["members"], row["import_ms"]) == (None, None)
 
 
-def test_loaded_plugins_show_members_hooks_verbs_and_import_time(cli: Any) -> None:
+def test_loaded_plugins_show_members_hooks_commands_and_import_time(cli: Any) -> None:
     (row,) = json.loads(cli("plugins", "--load", "--json").stdout)
     assert row["state"] == "loaded"
     assert "band/echo" in row["members"]

@@ -104,20 +104,20 @@ def test_a_growing_trace_is_followed_to_its_end(cli: Any, writer: Path) -> None:
     assert "\nthree\n" in done.stdout
 
 
-EVERY_VERB = ["show", "replay", "export", "follow"]
+EVERY_COMMAND = ["show", "replay", "export", "follow"]
 
 
-@pytest.mark.parametrize("verb", EVERY_VERB)
-def test_a_trace_that_is_not_there_is_refused_in_words(cli: Any, verb: str) -> None:
-    done = cli("traces", verb, "gone")
+@pytest.mark.parametrize("command", EVERY_COMMAND)
+def test_a_trace_that_is_not_there_is_refused_in_words(cli: Any, command: str) -> None:
+    done = cli("traces", command, "gone")
     assert done.exit_code == 1
     assert "there is no trace 'gone' in runs; see `concertino traces list --folder runs`" in done.stderr
 
 
-@pytest.mark.parametrize("verb", EVERY_VERB)
-def test_a_file_that_is_no_trace_is_refused_in_words(cli: Any, verb: str) -> None:
+@pytest.mark.parametrize("command", EVERY_COMMAND)
+def test_a_file_that_is_no_trace_is_refused_in_words(cli: Any, command: str) -> None:
     Path("other.jsonl").write_text('{"question": 1}\n', encoding="utf-8")
-    done = cli("traces", verb, "other.jsonl")
+    done = cli("traces", command, "other.jsonl")
     assert done.exit_code == 1
     assert "other.jsonl: not a journal" in done.stderr
     assert "Traceback" not in done.stderr
@@ -130,13 +130,15 @@ def test_an_empty_trace_is_refused_in_words(cli: Any) -> None:
     assert "Delete it and start the run again" in done.stderr
 
 
-@pytest.mark.parametrize("verb", EVERY_VERB)
-def test_a_trace_of_a_newer_version_is_refused_in_words(cli: Any, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", EVERY_COMMAND)
+def test_a_trace_of_a_newer_version_is_refused_in_words(
+    cli: Any, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     header = {"t": "header", "v": 99, "format": "concertino-trace", "run": "x"}
     with monkeypatch.context() as later:
         later.setattr("concertino.traces.journal_line.FORMAT_VERSION", 99)
         Journal.create("new.trace.jsonl", header).close()
-    done = cli("traces", verb, "new.trace.jsonl")
+    done = cli("traces", command, "new.trace.jsonl")
     assert done.exit_code == 1
     assert "new.trace.jsonl" in done.stderr
     assert "99" in done.stderr

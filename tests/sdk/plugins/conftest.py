@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from concertino.core.settings import Settings
 from concertino.plugins import PluginManager
-from concertino.plugins.settings import Settings
 
 Install = Callable[..., str]
 

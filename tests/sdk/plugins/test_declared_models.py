@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from concertino.core.errors import PluginError, PoolError, UsageError
+from concertino.core.settings import load_settings
 from concertino.core.usage import Prices
 from concertino.members.model_agent import ModelAgent
 from concertino.members.routing import router
 from concertino.plugins import PluginManager
-from concertino.plugins.settings import load_settings
 from concertino.pool.file import load_pool, save_pool
 from concertino.pool.pool import Pool
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 from concertino.cli.doctor import Finding, diagnose
+from concertino.core.settings import Settings
 from concertino.plugins import PluginManager
-from concertino.plugins.settings import Settings
 
 
 def about(findings: list[Finding], subject: str) -> list[Finding]:

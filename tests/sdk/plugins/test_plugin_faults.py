@@ -7,8 +7,8 @@ import textwrap
 
 import pytest
 from concertino.core.errors import PluginError, PoolError
+from concertino.core.settings import Settings
 from concertino.plugins import PluginManager
-from concertino.plugins.settings import Settings
 from concertino.pool.pool import Pool
 
 # What is wrong, and what the row must say of it.

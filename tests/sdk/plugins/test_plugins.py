@@ -7,10 +7,10 @@ import types
 
 import pytest
 from concertino.core.errors import PluginError, PoolError, UsageError
+from concertino.core.settings import Settings
 from concertino.members.specs import ToolSpec
 from concertino.plugins import PluginManager
 from concertino.plugins.hookspecs import hookimpl
-from concertino.plugins.settings import Settings
 from concertino.pool.pool import Pool
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 from concertino.core.errors import PluginError, PoolError
+from concertino.core.settings import Settings
 from concertino.core.usage import Cost, Prices
 from concertino.members.specs import ToolSpec
 from concertino.plugins import PluginManager
-from concertino.plugins.settings import Settings
 from concertino.pool.file import load_pool, save_pool
 from concertino.pool.lock import check_lock, lock_pool
 from concertino.pool.pool import Pool

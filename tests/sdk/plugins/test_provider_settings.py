@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from concertino.cli.doctor import diagnose
 from concertino.core.errors import PluginError, PoolError, UsageError
+from concertino.core.provider_settings import ProviderSettings
+from concertino.core.settings import load_settings
 from concertino.plugins import PluginManager
-from concertino.plugins.provider_settings import ProviderSettings
-from concertino.plugins.settings import load_settings
 from concertino.pool.file import load_pool, save_pool
 
 from .conftest import Install

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from concertino.core.errors import UsageError
-from concertino.plugins.settings import Settings, load_settings
+from concertino.core.settings import Settings, load_settings
 
 
 def test_without_a_file_and_an_environment_nothing_is_set(tmp_path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.pool.orchestrator_agent import OrchestratorAgent
-from concertino.strategies import ParallelRounds
+from concertino.strategies.parallel_rounds import ParallelRounds
 from concertino.strategies.parallel_rounds.format import write_round
 from concertino.testing import ScriptedModel, make_pool, run_call
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
+from concertino.core.settings import Settings
 from concertino.plugins import PluginManager
-from concertino.plugins.settings import Settings
 from concertino.traces import JournalSink
 
 from .conftest import FINAL, Texts, add, round_of

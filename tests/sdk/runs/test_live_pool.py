@@ -10,7 +10,7 @@ from pathlib import Path
 
 import concertino as ct
 import pytest
-from concertino.strategies import ParallelRounds
+from concertino.strategies.parallel_rounds import ParallelRounds
 from concertino.testing import ScriptedModel, fake_tool
 
 OPENED: Counter[int] = Counter()

@@ -9,7 +9,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.core.events import CallEnded, Planned, Replied
-from concertino.strategies import DependencyPlan
+from concertino.strategies.dependency_plan import DependencyPlan
 from concertino.testing import ScriptedModel
 
 from .conftest import FINAL, Texts, round_of
@@ -282,9 +282,9 @@ class Alone(ct.strategies.Strategy):
     needs_members = False
 
     def begin(self, context: ct.strategies.TaskContext) -> ct.strategies.Machine:
-        return ct.strategies.RoleWorkflow(
-            (ct.strategies.Role("one", prompt="{question}"),), ct.strategies.Agree("one.text", "one.text")
-        ).begin(context)
+        from concertino.strategies.role_workflow import Agree, Role, RoleWorkflow
+
+        return RoleWorkflow((Role("one", prompt="{question}"),), Agree("one.text", "one.text")).begin(context)
 
     def restore(self, dumped: Any) -> ct.strategies.Machine:
         raise NotImplementedError

@@ -10,6 +10,7 @@ from pathlib import Path
 import concertino as ct
 import pytest
 from concertino.strategies import Done
+from concertino.strategies.dependency_plan import DependencyPlan
 from concertino.testing import ScriptedModel
 
 from .conftest import FINAL, round_of
@@ -253,7 +254,7 @@ async def test_what_waited_for_a_cancelled_call_has_its_chance_when_the_run_goes
 
     plan = '<graph><node id="s1">step("first")</node><node id="s2" depends="s1">step("{s1} second")</node></graph>'
     pool, path = ct.Pool.of(step), tmp_path / "run.trace.jsonl"
-    strategy = ct.strategies.DependencyPlan()
+    strategy = DependencyPlan()
     handle = ct.Orchestrator(ScriptedModel(plan), strategy).start("What?", pool=pool, trace=path)
     await begun.wait()
     cut = await handle.cancel()

@@ -20,7 +20,8 @@ from concertino import (
     replay,
     tool,
 )
-from concertino.strategies import Act, Ask, ParallelRounds
+from concertino.strategies import Act, Ask
+from concertino.strategies.parallel_rounds import ParallelRounds
 
 CALL = '<reasoning>add</reasoning>\n<tool_call>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool_call>'
 END = '<reasoning>done</reasoning>\n<tool_call>{"name": "final_answer", "arguments": {}}</tool_call>'

@@ -9,7 +9,8 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.core.events import Asked, Replied
-from concertino.strategies import Agree, Ask, Machine, Role, RoleWorkflow
+from concertino.strategies import Ask, Machine
+from concertino.strategies.role_workflow import Agree, Role, RoleWorkflow
 from concertino.testing import fake_tool
 
 from tests.sdk.executor.virtual_clock import run_virtually

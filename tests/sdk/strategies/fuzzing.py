@@ -22,19 +22,13 @@ from types import CodeType, FrameType
 from typing import Any
 
 import concertino as ct
-from concertino.strategies import (
-    Act,
-    AgentGraph,
-    Agree,
-    DependencyPlan,
-    ParallelRounds,
-    Role,
-    RoleWorkflow,
-    SerialCalls,
-    Strategy,
-    TaskContext,
-)
+from concertino.strategies import Act, Strategy, TaskContext
+from concertino.strategies.agent_graph import AgentGraph
+from concertino.strategies.dependency_plan import DependencyPlan
+from concertino.strategies.parallel_rounds import ParallelRounds
+from concertino.strategies.role_workflow import Agree, Role, RoleWorkflow
 from concertino.strategies.role_workflow.format import FORMS
+from concertino.strategies.serial_calls import SerialCalls
 
 ROOT = Path(__file__).parents[3]
 SEEDS = ROOT / "docs/examples/strategies/issues.toml"

@@ -10,7 +10,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Act, AgentGraph, Ask, Done, Machine, TaskContext
+from concertino.strategies import Act, Ask, Done, Machine, TaskContext
+from concertino.strategies.agent_graph import AgentGraph
 from concertino.testing import ScriptedModel
 
 from .graph_texts import DIAMOND, LOW, TOOLS, TWO, agent, edges, graph

@@ -8,23 +8,17 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import (
-    AgentGraph,
-    Ask,
-    DependencyPlan,
-    Machine,
-    ParallelRounds,
-    SerialCalls,
-    Strategy,
-    TaskContext,
-    write_choice,
-)
+from concertino.strategies import Ask, Machine, Strategy, TaskContext
+from concertino.strategies.agent_graph import AgentGraph
 from concertino.strategies.base.brief_prompt import member_list
 from concertino.strategies.base.history import BRIEF, count_tokens
 from concertino.strategies.base.members import Offers
 from concertino.strategies.base.observations import render_line, render_round
+from concertino.strategies.dependency_plan import DependencyPlan
 from concertino.strategies.dependency_plan.prompts import render_observations
+from concertino.strategies.parallel_rounds import ParallelRounds
 from concertino.strategies.parallel_rounds.format import write_round
+from concertino.strategies.serial_calls import SerialCalls, write_choice
 from concertino.strategies.serial_calls.choices import ModelChoice
 from concertino.strategies.serial_calls.format import write_turn
 from concertino.testing import ScriptedModel

@@ -4,7 +4,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import ModelChoice, choices_of, write_choice
+from concertino.strategies.serial_calls import ModelChoice, choices_of, write_choice
 from concertino.strategies.serial_calls.choices import choices_by_tool, read_choices
 
 RELEASED = {

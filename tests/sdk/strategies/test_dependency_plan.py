@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import concertino as ct
 import pytest
-from concertino.strategies import Act, Ask, DependencyPlan, Done, Machine, TaskContext
+from concertino.strategies import Act, Ask, Done, Machine, TaskContext
+from concertino.strategies.dependency_plan import DependencyPlan
 from concertino.testing import ScriptedModel
 
 from .graph_texts import TEXT, tool

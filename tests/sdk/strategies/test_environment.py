@@ -3,7 +3,7 @@
 from typing import Any
 
 import concertino as ct
-from concertino.strategies import Environment, Stepped, environment_tool
+from concertino.strategies.role_workflow import Environment, Stepped, environment_tool
 
 
 class Corridor:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from concertino.strategies import ParallelRounds, TaskContext
+from concertino.strategies import TaskContext
+from concertino.strategies.parallel_rounds import ParallelRounds
 from concertino.strategies.parallel_rounds.strategy import ParallelRoundsMachine
 
 from tests.sdk.strategies.fuzzing import Case, cases, fuzz, places

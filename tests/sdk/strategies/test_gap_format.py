@@ -27,7 +27,7 @@ TOOLS = [
     tool("find", {"queries": {"type": "array", "items": TEXT, "minItems": 1}, "k": {"type": "integer"}}, "queries"),
     tool("ask", {"question": TEXT}, "question"),
 ]
-VERBS = {"search": "find", "wiki_search": "find", "ask": "ask"}
+CALL_TAGS = {"search": "find", "wiki_search": "find", "ask": "ask"}
 PLAN = """<plan>
 T1: Find A's birth year
 - Dependencies: none
@@ -46,7 +46,7 @@ CAPITALS = (
 
 
 def read(text: str, **options: Any) -> TurnText:
-    return read_turn(text, VERBS, TOOLS, **options)
+    return read_turn(text, CALL_TAGS, TOOLS, **options)
 
 
 def asked(text: str, **options: Any) -> list[str]:
@@ -507,7 +507,7 @@ def normal(plan: Plan) -> list[Any]:
 @FUZZ
 @given(plans(), st.booleans())
 def test_a_written_graph_is_read_as_the_same_plan(plan: Plan, by_tag: bool) -> None:
-    text = write_turn("so", graph=plan, verbs={"search": "find"} if by_tag else None)
+    text = write_turn("so", graph=plan, call_tags={"search": "find"} if by_tag else None)
     found = read(text, strict=True)
     assert not found.issues, (text, found.issues)
     assert normal(Plan(found.calls)) == normal(plan)

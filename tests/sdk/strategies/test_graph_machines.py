@@ -8,7 +8,9 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Act, AgentGraph, Ask, DependencyPlan, Done, Machine, Strategy, TaskContext
+from concertino.strategies import Act, Ask, Done, Machine, Strategy, TaskContext
+from concertino.strategies.agent_graph import AgentGraph
+from concertino.strategies.dependency_plan import DependencyPlan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Act, ParallelRounds
+from concertino.strategies import Act
 from concertino.strategies.base.history import BRIEF, compacted, count_tokens, cut
+from concertino.strategies.parallel_rounds import ParallelRounds
 from concertino.strategies.parallel_rounds.format import write_round
 from concertino.testing import ScriptedModel, fake_tool
 from hypothesis import given

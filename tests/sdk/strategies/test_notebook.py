@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from concertino.strategies import Notebook
+from concertino.strategies.serial_calls import Notebook
 from concertino.strategies.serial_calls.notebook import Attempt, CodeRun, answer_of, code_of, documents_of
 from hypothesis import given
 from hypothesis import strategies as st

@@ -5,7 +5,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Act, Ask, Done, Machine, ParallelRounds, TaskContext
+from concertino.strategies import Act, Ask, Done, Machine, TaskContext
+from concertino.strategies.parallel_rounds import ParallelRounds
 from concertino.strategies.parallel_rounds.format import write_round
 
 FINAL = write_round("Done.", [("final_answer", {})])

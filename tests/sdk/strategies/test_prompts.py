@@ -14,17 +14,12 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import (
-    AgentGraph,
-    Ask,
-    DependencyPlan,
-    Done,
-    ParallelRounds,
-    SerialCalls,
-    Strategy,
-    TaskContext,
-)
+from concertino.strategies import Ask, Done, Strategy, TaskContext
+from concertino.strategies.agent_graph import AgentGraph
+from concertino.strategies.dependency_plan import DependencyPlan
+from concertino.strategies.parallel_rounds import ParallelRounds
 from concertino.strategies.parallel_rounds.format import write_round
+from concertino.strategies.serial_calls import SerialCalls
 
 from .graph_texts import COT, DEBATE, SEARCH, tool
 

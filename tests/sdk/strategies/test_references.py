@@ -9,7 +9,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.core.events import Planned
-from concertino.strategies import Act, Done, Machine, ParallelRounds, SerialCalls, Strategy, TaskContext
+from concertino.strategies import Act, Done, Machine, Strategy, TaskContext
 from concertino.strategies.base.references import (
     MOST_CHARACTERS,
     Sources,
@@ -18,7 +18,9 @@ from concertino.strategies.base.references import (
     fill_call,
     fill_text,
 )
+from concertino.strategies.parallel_rounds import ParallelRounds
 from concertino.strategies.parallel_rounds.format import write_round
+from concertino.strategies.serial_calls import SerialCalls
 from concertino.strategies.serial_calls.format import write_turn
 from concertino.testing import ScriptedModel
 from hypothesis import given

@@ -7,7 +7,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Ask, Notebook, SerialCalls, TaskContext, token_cutter
+from concertino.strategies import Ask, TaskContext
+from concertino.strategies.serial_calls import Notebook, SerialCalls, token_cutter
 from concertino.strategies.serial_calls.choices import choices_by_tool, read_choices
 from concertino.strategies.serial_calls.notebook import Attempt, CodeRun
 from concertino.strategies.serial_calls.released_prompts import (

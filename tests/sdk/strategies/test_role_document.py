@@ -7,7 +7,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import (
+from concertino.strategies.role_workflow import (
     Agree,
     PassTests,
     ReachGoal,

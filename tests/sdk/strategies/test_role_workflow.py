@@ -10,25 +10,20 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import (
-    Act,
+from concertino.strategies import Act, Ask, Done, Machine, TaskContext, strategy_by_name
+from concertino.strategies.role_workflow import (
     Agree,
-    Ask,
-    Done,
-    Machine,
     PassTests,
     ReachGoal,
     Role,
     RoleWorkflow,
     Stepped,
-    TaskContext,
     coder_tester,
     environment_tool,
     planner_programmer,
+    prompts,
     reasoner_programmer,
-    strategy_by_name,
 )
-from concertino.strategies.role_workflow import prompts
 from concertino.strategies.role_workflow.format import write_actions, write_answer, write_code, write_tests
 from concertino.strategies.serial_calls.format import write_turn
 from concertino.testing import ScriptedModel

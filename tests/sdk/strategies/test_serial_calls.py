@@ -7,17 +7,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import (
-    Act,
-    Ask,
-    Done,
-    Machine,
-    ModelChoice,
-    SerialCalls,
-    TaskContext,
-    strategy_by_name,
-    write_choice,
-)
+from concertino.strategies import Act, Ask, Done, Machine, TaskContext, strategy_by_name
+from concertino.strategies.serial_calls import ModelChoice, SerialCalls, write_choice
 from concertino.strategies.serial_calls.format import LIMIT, write_message, write_turn
 from concertino.strategies.serial_calls.notebook import Attempt, CodeRun
 from concertino.strategies.serial_calls.released_prompts import estimating_cutter

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from concertino import UsageError
-from concertino.strategies import Environment
+from concertino.strategies.role_workflow import Environment
 from concertino_bench.environments import DOMAINS, Ran, Turn, UnreadableAction, environment_of, oracle_of, tasks
 from concertino_bench.environments.acting import ActingEnvironment
 from concertino_bench.environments.code import CodeTests

@@ -11,7 +11,8 @@ import pytest
 
 pytest.importorskip("concertino_code", reason="scripts run in the sandbox of concertino-code")
 
-from concertino.strategies import Act, Ask, RoleWorkflow, TaskContext, environment_tool
+from concertino.strategies import Act, Ask, TaskContext
+from concertino.strategies.role_workflow import RoleWorkflow, environment_tool
 from concertino.testing import ScriptedModel
 from concertino_bench import Task
 from concertino_bench.environments import DOMAINS, Turn, environment_of, oracle_of, tasks, workflow_for, world_of

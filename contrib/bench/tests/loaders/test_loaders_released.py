@@ -6,7 +6,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import SerialCalls
+from concertino.strategies.serial_calls import SerialCalls
 from concertino.strategies.serial_calls.notebook import CodeRun
 from concertino.strategies.serial_calls.released_prompts import released_prompt
 from concertino_bench import DataError, Task

@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, Literal, get_args
 
 from concertino import UsageError
-from concertino.strategies import RoleWorkflow
+from concertino.strategies.role_workflow import RoleWorkflow
 from concertino_bench import Task, TaskSet
 from concertino_bench.environments import workflow_for
 from concertino_toy.practice import ROLE_PROMPTS, TOPICS, Split, draw_question

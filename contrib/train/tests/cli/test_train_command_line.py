@@ -1,4 +1,4 @@
-"""`concertino train`: from a settings file to a model that answers, verb by verb."""
+"""`concertino train`: from a settings file to a model that answers, command by command."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def run(*arguments: object) -> Result:
 
 
 def done(*arguments: object) -> Any:
-    """What a verb prints as JSON."""
+    """What a command prints as JSON."""
     result = run(*arguments, "--json")
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
@@ -161,20 +161,20 @@ def test_what_was_taught_from_another_model_is_not_begun_with(settings: Path, ou
     assert f"starts from {out / 'sft' / 'model'}" in told.stdout
 
 
-@pytest.mark.parametrize("verb", ["sft", "rl"])
+@pytest.mark.parametrize("command", ["sft", "rl"])
 def test_a_folder_that_is_in_use_is_begun_anew_where_that_is_asked_for(
-    settings: Path, out: Path, tmp_path: Path, verb: str
+    settings: Path, out: Path, tmp_path: Path, command: str
 ) -> None:
     again = tmp_path / "out"
     shutil.copytree(out, again)
-    common = (verb, "--config", settings, "--output", again)
+    common = (command, "--config", settings, "--output", again)
     refused = run(*common, "--force")
     assert refused.exit_code == 2
     assert "start over (--restart)" in refused.stderr
-    (again / verb / "traces" / "old").mkdir(parents=True)
+    (again / command / "traces" / "old").mkdir(parents=True)
     found = done(*common, "--restart", "--force")
     assert found["stopped"] == ""
-    assert not (again / verb / "traces" / "old").exists()
+    assert not (again / command / "traces" / "old").exists()
 
 
 def test_a_speed_without_a_dry_run_is_refused_before_anything_is_trained(settings: Path, tmp_path: Path) -> None:
@@ -202,12 +202,12 @@ def test_a_file_of_somebody_else_above_a_model_is_not_its_settings(out: Path, tm
 
 
 def test_what_a_command_said_in_the_end_stays_with_the_figures_of_the_weights_that_came_of_it(out: Path) -> None:
-    for verb in ("sft", "rl"):
-        result = json.loads((out / verb / "result.json").read_text(encoding="utf-8"))
-        assert result["model"] == str(out / verb / "model")
+    for command in ("sft", "rl"):
+        result = json.loads((out / command / "result.json").read_text(encoding="utf-8"))
+        assert result["model"] == str(out / command / "model")
         assert result["step"] == result["steps"]
         assert 0 <= result["figures"]["eval/success"] <= 1
-        if verb == "sft":
+        if command == "sft":
             *_, last = read_metrics(out / "sft" / "metrics.jsonl")
             assert last["eval/success"] == result["figures"]["eval/success"]
 
@@ -332,7 +332,7 @@ def test_an_export_is_declared_in_a_pool_and_answers_at_once(out: Path, tmp_path
 
 
 def test_settings_of_a_folder_are_declared_for_a_whole_machine(out: Path, tmp_path: Path) -> None:
-    from concertino.plugins.settings import load_settings
+    from concertino.core.settings import load_settings
 
     run("export", out / "rl", tmp_path / "frugal", "--name", "thrifty")
     loaded = load_settings({"CONCERTINO_CONFIG": str(tmp_path / "frugal" / "concertino.toml")})
@@ -407,18 +407,18 @@ from concertino_train.cli import train
 train.get_help(__import__("click").Context(train))
 heavy = {"torch", "transformers", "trl", "numpy", "pydantic", "concertino_bench"} & set(sys.modules)
 assert not heavy, heavy
-for verb in sys.argv[1:]:
-    train.get_command(None, verb)
+for command in sys.argv[1:]:
+    train.get_command(None, command)
 assert not {"torch", "transformers", "trl"} & set(sys.modules)
 """
 
 
-def test_help_imports_nothing_heavy_and_no_verb_imports_torch() -> None:
+def test_help_imports_nothing_heavy_and_no_command_imports_torch() -> None:
     found = subprocess.run([sys.executable, "-c", LIGHT, *COMMANDS], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
 
 
-def test_the_verbs_are_those_of_concertino_train() -> None:
+def test_the_commands_are_those_of_concertino_train() -> None:
     from concertino.plugins import PluginManager
 
     assert [command.name for command in PluginManager().commands() if command.name == "train"] == ["train"]

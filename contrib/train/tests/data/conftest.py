@@ -9,7 +9,10 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import AgentGraph, DependencyPlan, ParallelRounds, SerialCalls
+from concertino.strategies.agent_graph import AgentGraph
+from concertino.strategies.dependency_plan import DependencyPlan
+from concertino.strategies.parallel_rounds import ParallelRounds
+from concertino.strategies.serial_calls import SerialCalls
 from concertino_bench import System
 from concertino_bench.runner import Selection
 from concertino_train.data.collecting import Collection, collect

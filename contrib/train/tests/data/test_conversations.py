@@ -7,8 +7,12 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import AgentGraph, ParallelRounds, Role, RoleWorkflow, SerialCalls, TaskContext, coder_tester
+from concertino.strategies import TaskContext
+from concertino.strategies.agent_graph import AgentGraph
+from concertino.strategies.parallel_rounds import ParallelRounds
 from concertino.strategies.parallel_rounds.strategy import ParallelRoundsMachine
+from concertino.strategies.role_workflow import Role, RoleWorkflow, coder_tester
+from concertino.strategies.serial_calls import SerialCalls
 from concertino.testing import ScriptedModel, make_pool
 from concertino_train.data import RoleConversation, conversations_of
 from concertino_train.data.replaying import replayed, tell
@@ -222,7 +226,7 @@ def test_roles_of_one_policy_are_told_apart_by_their_part() -> None:
 
 def test_a_role_without_instructions_begins_anew_in_every_turn() -> None:
     roles = (Role("left", "Say {question}, turn {turn}.", reads="answer"), Role("right", "Also {question}."))
-    from concertino.strategies import Agree
+    from concertino.strategies.role_workflow import Agree
 
     strategy = RoleWorkflow(roles, Agree("left.value", "right.text"), turns=2)
     texts = ["<answer>\\boxed{1}</answer>", "2", "<answer>\\boxed{1}</answer>", "1"]
@@ -244,7 +248,7 @@ def test_a_call_of_a_role_is_told_to_its_writer() -> None:
 
 
 def _agree(left: str, right: str) -> dict[str, Any]:
-    from concertino.strategies import Agree
+    from concertino.strategies.role_workflow import Agree
 
     return {"until": Agree(left, right)}
 

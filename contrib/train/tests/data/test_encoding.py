@@ -12,7 +12,9 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino import Message, ToolCall
-from concertino.strategies import DependencyPlan, ParallelRounds, SerialCalls
+from concertino.strategies.dependency_plan import DependencyPlan
+from concertino.strategies.parallel_rounds import ParallelRounds
+from concertino.strategies.serial_calls import SerialCalls
 from concertino.testing import ScriptedModel, make_pool
 from concertino_local.codec import ByteCodec, Codec
 from concertino_train.data import RoleConversation, conversations_of, read_conversations, write_conversations

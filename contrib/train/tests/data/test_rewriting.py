@@ -8,7 +8,9 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino import Observation, Status
-from concertino.strategies import DependencyPlan, ParallelRounds, SerialCalls
+from concertino.strategies.dependency_plan import DependencyPlan
+from concertino.strategies.parallel_rounds import ParallelRounds
+from concertino.strategies.serial_calls import SerialCalls
 from concertino.testing import ScriptedModel, make_pool
 from concertino_train.data import RoleConversation, conversations_of
 from concertino_train.data.dataflow import MadeValue, dependencies, rounds_of

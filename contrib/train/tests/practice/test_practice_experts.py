@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from concertino import Executor, Orchestrator, ParallelRounds, Run, Status, Strategy
-from concertino.strategies import AgentGraph, DependencyPlan, SerialCalls
+from concertino.strategies.agent_graph import AgentGraph
+from concertino.strategies.dependency_plan import DependencyPlan
+from concertino.strategies.serial_calls import SerialCalls
 from concertino_bench.environments import tasks as environment_tasks
 from concertino_bench.environments import world_of
 from concertino_bench.graders import MultiAnswer

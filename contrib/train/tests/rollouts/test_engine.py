@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from concertino import Pool, Reply, Run, UsageError, replay, tool
-from concertino.strategies import ParallelRounds, SerialCalls
+from concertino.strategies.parallel_rounds import ParallelRounds
+from concertino.strategies.serial_calls import SerialCalls
 from concertino_bench import Task
 from concertino_local.codec import ByteCodec
 from concertino_train.policies import Policy, Prompt, Sample, ScriptedPolicy

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from concertino import Pool, UsageError
-from concertino.strategies import ParallelRounds
+from concertino.strategies.parallel_rounds import ParallelRounds
 from concertino_bench import Task
 from concertino_bench.environments import oracle_of, tasks, workflow_for, world_of
 from concertino_train.groups import Filters

@@ -31,16 +31,16 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Instead of trainings: what would be run, with the files that it would leave."""
     ran: list[tuple[str, str]] = []
 
-    def run(self: Any, verb: str, home: Path, given: Any, what: str) -> dict[str, Any]:
-        ran.append((verb, home.name))
-        if verb in ("sft", "rl"):
-            (home / verb / "model").mkdir(parents=True)
-            (home / verb / "model" / "training.yaml").touch()
-        if verb == "rl":
+    def run(self: Any, command: str, home: Path, given: Any, what: str) -> dict[str, Any]:
+        ran.append((command, home.name))
+        if command in ("sft", "rl"):
+            (home / command / "model").mkdir(parents=True)
+            (home / command / "model" / "training.yaml").touch()
+        if command == "rl":
             lines = [json.dumps({"step": step, "sampled": 100.0, "cpu_seconds": 3.75}) for step in (1, 2)]
             (home / "rl" / "metrics.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
             return {}
-        if verb == "eval" and home.name == "c" and "name=fail" in given:
+        if command == "eval" and home.name == "c" and "name=fail" in given:
             raise StudyFailed("c failed")
         seed = next(int(word.split("=")[1]) for word in given if word.startswith("trainer.seed="))
         return {"metrics": {"accuracy": {"value": 0.5 + 0.2 * (home.name == "b") + 0.01 * seed}}, "reward": 1.0}
@@ -53,8 +53,8 @@ def test_arms_are_taught_once_and_what_is_measured_is_not_done_again(
     commands: list[tuple[str, str]], tmp_path: Path
 ) -> None:
     run_study(TWO, tmp_path, seeds=(0, 1))
-    verbs = [verb for verb, _ in commands]
-    assert {verb: verbs.count(verb) for verb in set(verbs)} == {"collect": 2, "sft": 2, "rl": 4, "eval": 6}
+    names = [command for command, _ in commands]
+    assert {name: names.count(name) for name in set(names)} == {"collect": 2, "sft": 2, "rl": 4, "eval": 6}
     commands.clear()
     again = run_study(TWO, tmp_path, seeds=(0, 1))
     assert commands == []
@@ -75,12 +75,12 @@ def test_studies_that_teach_alike_teach_once(commands: list[tuple[str, str]], tm
     run_study(TWO, tmp_path, seeds=(0,))
     commands.clear()
     run_study(replace(TWO, name="three"), tmp_path, seeds=(0,))
-    assert sorted(verb for verb, _ in commands) == ["eval", "eval", "eval", "rl", "rl"]
+    assert sorted(command for command, _ in commands) == ["eval", "eval", "eval", "rl", "rl"]
     commands.clear()
     run_study(replace(TWO, name="five", settings=("trainer.rl.steps=7",)), tmp_path, seeds=(0,))
-    assert [verb for verb, _ in commands].count("sft") == 0
+    assert [command for command, _ in commands].count("sft") == 0
     run_study(replace(TWO, name="four", settings=("trainer.sft.steps=7",)), tmp_path, seeds=(0,))
-    assert [verb for verb, _ in commands].count("sft") == 1
+    assert [command for command, _ in commands].count("sft") == 1
 
 
 def test_what_a_training_took_stands_beside_what_came_of_it(commands: list[tuple[str, str]], tmp_path: Path) -> None:

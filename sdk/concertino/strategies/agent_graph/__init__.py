@@ -7,3 +7,9 @@ arguments  what an agent is handed, and where it refers to others
 rules      what makes a graph valid
 prompts    what the model is shown
 """
+
+from .strategy import AgentGraph
+
+__all__ = [
+    "AgentGraph",
+]

@@ -7,3 +7,9 @@ queries   the batch of a <search>
 graph     the nodes of a <graph>
 prompts   what the model is shown
 """
+
+from .strategy import DependencyPlan
+
+__all__ = [
+    "DependencyPlan",
+]

@@ -103,7 +103,7 @@ class TurnText(NamedTuple):
 
 def read_turn(
     text: str,
-    verbs: Mapping[str, str],
+    call_tags: Mapping[str, str],
     tools: Sequence[Mapping[str, Any]] = (),
     *,
     strict: bool = False,
@@ -115,7 +115,7 @@ def read_turn(
 
     Args:
         text: what the model wrote.
-        verbs: visible names of the members by the tags that call them.
+        call_tags: visible names of the members by the tags that call them.
         tools: all members, as OpenAI-style function objects.
         strict: refuse what lenient reading repairs.
         graph: whether `<graph>` is allowed.
@@ -123,7 +123,7 @@ def read_turn(
         cut_off: the length limit ended the text.
     """
     issues = CallFormatIssues(strict)
-    turn = _TurnReader(text, verbs, Offers(tools), issues, cut_off)
+    turn = _TurnReader(text, call_tags, Offers(tools), issues, cut_off)
     turn.read(graph)
     if turn.tasks is not None and planned and not turn.reflected:
         words = "a new <plan> without a <reflection> that says why"
@@ -160,10 +160,10 @@ class _TurnReader:
     """One text being read."""
 
     def __init__(
-        self, text: str, verbs: Mapping[str, str], offers: Offers, issues: CallFormatIssues, cut_off: bool
+        self, text: str, call_tags: Mapping[str, str], offers: Offers, issues: CallFormatIssues, cut_off: bool
     ) -> None:
         self.text = text
-        self.verbs = verbs
+        self.call_tags = call_tags
         self.offers = offers
         self.issues = issues
         self.cut_off = cut_off
@@ -175,7 +175,7 @@ class _TurnReader:
         self.graph = self.reflected = False
         self.count = 0
         self.answers: tuple[str, ...] | None = None
-        self.tags = list(islice(_pattern((*_FRAME, *verbs)).finditer(text), MAX_TAGS + 1))
+        self.tags = list(islice(_pattern((*_FRAME, *call_tags)).finditer(text), MAX_TAGS + 1))
         if len(self.tags) > MAX_TAGS:
             words = f"the text holds more than {MAX_TAGS} tags; write a shorter one"
             issues.refuse("too_many_tags", words, 0, len(text))
@@ -256,7 +256,7 @@ class _TurnReader:
         """An unclosed last call or answer is taken: its closing tag was a stop text."""
         tag = self.tags[place]
         # Servers drop the stop text itself, here `</search>`; the length limit may have cut the query in two.
-        if self.cut_off or place + 1 < len(self.tags) or (name not in self.verbs and name != "answer"):
+        if self.cut_off or place + 1 < len(self.tags) or (name not in self.call_tags and name != "answer"):
             return False
         words = f"<{name}> is not closed; write </{name}> after it"
         self.issues.mend("unclosed_tag", words, tag.start(), tag.end())
@@ -265,9 +265,9 @@ class _TurnReader:
     def _unclosed(self, name: str, tag: re.Match[str], inner: str) -> None:
         why = "the text ended (length limit) inside" if self.cut_off else "not closed:"
         words = f"{why} <{name}>; write </{name}> after its content"
-        if name in self.verbs:
+        if name in self.call_tags:
             self.issues.broken("unclosed_tag", words, tag.start(), tag.end())
-            self._add(Call(self.verbs[name], error=("bad_format", words)))
+            self._add(Call(self.call_tags[name], error=("bad_format", words)))
         # A thought that the limit ended is not a format fault: the strategy tells the model to think more briefly.
         elif name in ("think", "reflection") and self.cut_off:
             self.thoughts.append(inner.strip())
@@ -279,7 +279,7 @@ class _TurnReader:
 
     def _queries(self, name: str, inner: str, place: int, closing: int | None, span: tuple[int, int]) -> None:
         """One call per query."""
-        visible = self.verbs[name]
+        visible = self.call_tags[name]
         again = self._next(name, place, closed=False)
         if again is not None and closing is not None and again < closing:
             words = f"<{name}> opens again before it is closed; write one element per call"
@@ -323,7 +323,7 @@ class _TurnReader:
             self.issues.refuse("several_graphs", "a second <graph>; write one with all nodes", *span)
         else:
             self.graph = True
-            self.calls += read_nodes(inner, tag.end(), self.verbs, self.offers, self.issues)
+            self.calls += read_nodes(inner, tag.end(), self.call_tags, self.offers, self.issues)
 
     def _answer(self, inner: str, span: tuple[int, int]) -> None:
         if self.answers is not None:
@@ -358,7 +358,7 @@ def write_turn(
     tasks: Sequence[PlanTask] = (),
     queries: Mapping[str, Sequence[str]] | None = None,
     graph: Plan | None = None,
-    verbs: Mapping[str, str] | None = None,
+    call_tags: Mapping[str, str] | None = None,
     answers: Sequence[str] = (),
 ) -> str:
     """A turn as text; `read_turn` reads the same from it.
@@ -368,16 +368,16 @@ def write_turn(
         tasks: of a plan.
         queries: by tag.
         graph: calls with dependencies.
-        verbs: visible names by tag, so that nodes are written with tags.
+        call_tags: visible names by tag, so that nodes are written with tags.
         answers: one or several.
     """
     # A closing tag in the thought would end it early.
     parts = [f"<think>{thinking.replace('</think', '</ think')}</think>"]
     if tasks:
         parts.append(f"<plan>\n{write_tasks(tasks)}\n</plan>")
-    parts += [f"<{verb}>{write_parts(texts)}</{verb}>" for verb, texts in (queries or {}).items()]
+    parts += [f"<{call_tag}>{write_parts(texts)}</{call_tag}>" for call_tag, texts in (queries or {}).items()]
     if graph is not None:
-        parts.append(write_nodes(graph, verbs))
+        parts.append(write_nodes(graph, call_tags))
     if answers:
         parts.append(f"<answer>{write_parts(answers)}</answer>")
     return "\n".join(parts)

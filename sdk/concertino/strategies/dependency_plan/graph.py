@@ -57,13 +57,15 @@ class _Node(NamedTuple):
     head_end: int
 
 
-def read_nodes(text: str, start: int, verbs: Mapping[str, str], offers: Offers, issues: CallFormatIssues) -> list[Call]:
+def read_nodes(
+    text: str, start: int, call_tags: Mapping[str, str], offers: Offers, issues: CallFormatIssues
+) -> list[Call]:
     """The calls of a graph; none if the graph has a fault.
 
     Args:
         text: what stands inside `<graph>`.
         start: where that begins in the whole text.
-        verbs: visible names of the members by the tags that call them.
+        call_tags: visible names of the members by the tags that call them.
         offers: all members.
         issues: where faults go.
     """
@@ -86,7 +88,7 @@ def read_nodes(text: str, start: int, verbs: Mapping[str, str], offers: Offers, 
                     f"node {node.id!r} depends on {other[:64]!r}, which is not a node; {suggestion(other[:64], ids)}"
                 )
                 issues.refuse("unknown_dependency", words, node.start, node.head_end)
-    calls = [_call(node, names, verbs, offers, issues) for node in nodes]
+    calls = [_call(node, names, call_tags, offers, issues) for node in nodes]
     if len(issues.faults) > before:
         return []
     try:
@@ -143,7 +145,7 @@ def _node(tag: re.Match[str], body: str, start: int, end: int, seen: set[str], i
     return _Node(own_id, depends, body, place[0], end, place[1])
 
 
-def _call(node: _Node, names: _Names, verbs: Mapping[str, str], offers: Offers, issues: CallFormatIssues) -> Call:
+def _call(node: _Node, names: _Names, call_tags: Mapping[str, str], offers: Offers, issues: CallFormatIssues) -> Call:
     """The call of a node, or one that says what is wrong with it."""
     body = node.body.strip()
     head = _CALL.match(body)
@@ -151,7 +153,7 @@ def _call(node: _Node, names: _Names, verbs: Mapping[str, str], offers: Offers, 
         words = f'{shown(body)} is not a call; write tool("text") or tool({{"argument": "text"}})'
         return _broken("?", node, "bad_call", words, issues)
     written = head.group(1)
-    name = verbs.get(written, written)
+    name = call_tags.get(written, written)
     # The text is never run as Python: what stands between the parentheses is JSON.
     inner = body[head.end() : -1].strip()
     offer = offers[name] if name in offers else Offer({"function": {"name": name}})
@@ -245,13 +247,13 @@ def by_levels(plan: Plan) -> Plan:
     return Plan(replace(call, order_after=order_after.get(call.id, ())) for call in plan.calls)
 
 
-def write_nodes(plan: Plan, verbs: Mapping[str, str] | None = None) -> str:
+def write_nodes(plan: Plan, call_tags: Mapping[str, str] | None = None) -> str:
     """A plan as a `<graph>`; `read_nodes` reads the same calls.
 
     Raises:
         PlanError: an id that the format cannot express, or braces on both sides of a reference.
     """
-    written = {name: verb for verb, name in (verbs or {}).items()}
+    written = {name: call_tag for call_tag, name in (call_tags or {}).items()}
     names = _Names(call.id for call in plan.calls)
     lines = ["<graph>"]
     for call in plan.calls:

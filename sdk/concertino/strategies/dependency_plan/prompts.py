@@ -34,7 +34,7 @@ T1: a sub-task
 T2: a sub-task that needs the result of T1
 - Dependencies: T1
 </plan>
-{verbs}
+{call_tags}
 <reflection>what went wrong, and how the plan changes; write a new <plan> behind it</reflection>
 <answer>the answer</answer>
 {graph}
@@ -50,7 +50,7 @@ elsewhere write \\| for the sign itself.
 - Several answers are written like several queries. Write <answer> alone, when the results above support it.
 - Never write <observation> yourself."""
 
-_VERB = "<{verb}>a query</{verb}>: {description}"
+_CALL_TAG = "<{call_tag}>a query</{call_tag}>: {description}"
 
 _GRAPH = """
 Instead of single calls you can hand over a graph of them, which runs without asking you in between:
@@ -65,7 +65,7 @@ A node calls a tool with one text, or with its arguments as an object: {name}({{
 
 GO_ON = "The plan is noted. Now make the calls of the tasks that depend on nothing, all in one turn."
 NO_CALL = (
-    "PARSE_ERR: your text holds neither a call nor an answer. Write <think>...</think>, then {verbs}, or "
+    "PARSE_ERR: your text holds neither a call nor an answer. Write <think>...</think>, then {call_tags}, or "
     "<answer>...</answer>."
 )
 LAST = "No more calls are possible. Write the answer now, from what is known, between <answer> and </answer>."
@@ -77,7 +77,7 @@ _FAULTY = """PARSE_ERR: nothing was run. Correct this, and write the turn again:
 
 def system_prompt(
     tools: Sequence[Mapping[str, Any]],
-    verbs: Mapping[str, str],
+    call_tags: Mapping[str, str],
     rounds: int,
     parallel: int,
     graph: bool,
@@ -87,7 +87,7 @@ def system_prompt(
 
     Args:
         tools: all members on offer.
-        verbs: visible names of the members by the tags that call them; of several tags of one member, the first is
+        call_tags: visible names of the members by the tags that call them; of several tags of one member, the first is
             shown.
         rounds: turns with calls.
         parallel: calls in one turn.
@@ -96,18 +96,18 @@ def system_prompt(
     """
     offers = Offers(tools)
     # Reversed, so that the first tag of a member wins.
-    shown = {name: verb for verb, name in reversed(list(verbs.items()))}
+    shown = {name: call_tag for call_tag, name in reversed(list(call_tags.items()))}
     if prompt == "brief":
-        called = {name: f"<{verb}>" for name, verb in shown.items()}
+        called = {name: f"<{call_tag}>" for name, call_tag in shown.items()}
         listed = [offer for offer in offers.values() if graph or offer.name in shown]
         return f"{_BRIEF.format(parallel=parallel, rounds=rounds)}\n{member_list(listed, called)}"
     lines = [
-        _VERB.format(verb=verb, description=_about(offers[name].description if name in offers else ""))
-        for verb, name in verbs.items()
-        if shown[name] == verb
+        _CALL_TAG.format(call_tag=call_tag, description=_about(offers[name].description if name in offers else ""))
+        for call_tag, name in call_tags.items()
+        if shown[name] == call_tag
     ]
-    drawn = _GRAPH.format(name=next(iter(verbs)), tools=_tools(offers, shown)) if graph and verbs else ""
-    return _SYSTEM.format(verbs="\n".join(lines), graph=drawn, parallel=parallel, rounds=rounds)
+    drawn = _GRAPH.format(name=next(iter(call_tags)), tools=_tools(offers, shown)) if graph and call_tags else ""
+    return _SYSTEM.format(call_tags="\n".join(lines), graph=drawn, parallel=parallel, rounds=rounds)
 
 
 def _about(description: str) -> str:
@@ -152,6 +152,6 @@ def render_faults(text: str, faults: Iterable[FormatIssue]) -> str:
     return _FAULTY.format(faults=report(text, faults))
 
 
-def render_no_call(verbs: Iterable[str]) -> str:
+def render_no_call(call_tags: Iterable[str]) -> str:
     """A turn without a call and without an answer."""
-    return NO_CALL.format(verbs=" or ".join(f"<{verb}>...</{verb}>" for verb in verbs))
+    return NO_CALL.format(call_tags=" or ".join(f"<{call_tag}>...</{call_tag}>" for call_tag in call_tags))

@@ -37,8 +37,8 @@ from .graph import by_levels
 from .queries import join_parts
 from .tasks import PlanTask
 
-_VERBS = ("search", "wiki_search")
-_VERB = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_SEARCH_TAGS = ("search", "wiki_search")
+_CALL_TAG = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _TAKEN = frozenset(("think", "plan", "reflection", "observation", "answer", "graph", "node"))
 
 
@@ -84,10 +84,10 @@ class DependencyPlan(Strategy):
             raise UsageError(
                 f"DependencyPlan(tools={self.tools!r}): expected names by tag: {{'search': 'search/search'}}"
             )
-        for verb in self.tools:
-            if not _VERB.fullmatch(verb) or verb in _TAKEN:
+        for tag in self.tools:
+            if not _CALL_TAG.fullmatch(tag) or tag in _TAKEN:
                 raise UsageError(
-                    f"DependencyPlan(tools={{{verb!r}: ...}}): a tag has small letters, digits and _, and is none of "
+                    f"DependencyPlan(tools={{{tag!r}: ...}}): a tag has small letters, digits and _, and is none of "
                     f"{', '.join(sorted(_TAKEN))}"
                 )
 
@@ -105,18 +105,18 @@ class DependencyPlan(Strategy):
         outline: Sequence[OutlineStep] = (),
         **_: Any,
     ) -> str:
-        verbs = resolve_verbs(self.tools, Offers(tools)) if tools else {}
+        call_tags = resolve_call_tags(self.tools, Offers(tools)) if tools else {}
         tasks = [
             PlanTask(f"T{number}", step.text, tuple(f"T{need + 1}" for need in step.needs))
             for number, step in enumerate(outline, 1)
         ]
         # Queries where one tag takes every call, else the nodes of a graph.
-        queries = _as_queries(calls, verbs)
+        queries = _as_queries(calls, call_tags)
         if queries is not None:
             return write_turn(thought, tasks=tasks, queries=queries)
         # A node's id must begin with a letter, and ids that were counted do not.
         named = [replace(call, id=call.id if call.id[:1].isalpha() else f"s{n}") for n, call in enumerate(calls, 1)]
-        return write_turn(thought, tasks=tasks, graph=Plan(named), verbs=verbs)
+        return write_turn(thought, tasks=tasks, graph=Plan(named), call_tags=call_tags)
 
     def write_answer(self, answer: str, thought: str = "", *, part: str = "") -> tuple[str, ...]:
         return (write_turn(thought, answers=[answer]),)
@@ -132,16 +132,16 @@ class DependencyPlan(Strategy):
             max_rounds=min(self.max_rounds, context.rounds or self.max_rounds),
             max_parallel=min(self.max_parallel, context.parallel or self.max_parallel),
         )
-        return DependencyPlanMachine(settings, context, resolve_verbs(self.tools, Offers(context.tools)))
+        return DependencyPlanMachine(settings, context, resolve_call_tags(self.tools, Offers(context.tools)))
 
     def restore(self, dumped: Mapping[str, Any]) -> DependencyPlanMachine:
         return DependencyPlanMachine.restored(DependencyPlan.from_json(dumped["settings"]), dumped)
 
 
-def _as_queries(calls: Sequence[Call], verbs: Mapping[str, str]) -> dict[str, list[str]] | None:
+def _as_queries(calls: Sequence[Call], call_tags: Mapping[str, str]) -> dict[str, list[str]] | None:
     """Calls of one member by the tag that calls it, where each takes a text alone and none waits for another."""
     # Reversed, so that the first tag of a member wins.
-    tags = {name: tag for tag, name in reversed(list(verbs.items()))}
+    tags = {name: tag for tag, name in reversed(list(call_tags.items()))}
     texts = []
     for call in calls:
         values = list(call.arguments.values()) if isinstance(call.arguments, Mapping) else []
@@ -152,44 +152,46 @@ def _as_queries(calls: Sequence[Call], verbs: Mapping[str, str]) -> dict[str, li
     return {tags[calls[0].name]: texts} if len(names) == 1 and names <= tags.keys() else None
 
 
-def resolve_verbs(tools: Mapping[str, str], offers: Offers) -> dict[str, str]:
+def resolve_call_tags(tools: Mapping[str, str], offers: Offers) -> dict[str, str]:
     """Visible names of the members by the tags that call them.
 
     Raises:
         UsageError: a tag has no member to answer it, or one that takes no text.
     """
     if not tools:
-        found = next((name for name in _VERBS if name in offers), "")
+        found = next((name for name in _SEARCH_TAGS if name in offers), "")
         if found:
-            return _taking_text(dict.fromkeys(_VERBS, found), offers)
-        named = {name: name for name in offers if offers[name].input and _VERB.fullmatch(name) and name not in _TAKEN}
+            return _taking_text(dict.fromkeys(_SEARCH_TAGS, found), offers)
+        named = {
+            name: name for name in offers if offers[name].input and _CALL_TAG.fullmatch(name) and name not in _TAKEN
+        }
         if not named:
             raise UsageError(
                 f"no member of the pool takes a text, so nothing can answer <search>; name one: "
                 f"DependencyPlan(tools={{'search': ...}}); the pool has {', '.join(list(offers)[:12]) or 'none'}"
             )
         return named
-    return _taking_text({verb: _visible(verb, name, offers) for verb, name in tools.items()}, offers)
+    return _taking_text({call_tag: _visible(call_tag, name, offers) for call_tag, name in tools.items()}, offers)
 
 
-def _visible(verb: str, name: str, offers: Offers) -> str:
+def _visible(call_tag: str, name: str, offers: Offers) -> str:
     """The visible name of a member that is given by its visible, full or short name."""
     for candidate in (name, name.replace("/", "__"), name.rpartition("/")[2]):
         if candidate in offers:
             return candidate
     near = near_names(name, offers, limit=1)
     hint = f"did you mean {near[0]!r}?" if near else f"the pool has {', '.join(list(offers)[:12]) or 'none'}"
-    raise UsageError(f"DependencyPlan(tools={{{verb!r}: {name!r}}}): no such member is on offer; {hint}")
+    raise UsageError(f"DependencyPlan(tools={{{call_tag!r}: {name!r}}}): no such member is on offer; {hint}")
 
 
-def _taking_text(verbs: dict[str, str], offers: Offers) -> dict[str, str]:
-    for verb, name in verbs.items():
+def _taking_text(call_tags: dict[str, str], offers: Offers) -> dict[str, str]:
+    for call_tag, name in call_tags.items():
         if not offers[name].input:
             raise UsageError(
-                f"DependencyPlan(tools={{{verb!r}: {name!r}}}): {name!r} has no argument that takes a text; its "
+                f"DependencyPlan(tools={{{call_tag!r}: {name!r}}}): {name!r} has no argument that takes a text; its "
                 f"arguments are {', '.join(offers[name].properties) or 'none'}"
             )
-    return verbs
+    return call_tags
 
 
 class DependencyPlanMachine(Conversation):
@@ -197,14 +199,14 @@ class DependencyPlanMachine(Conversation):
 
     settings: DependencyPlan
 
-    def __init__(self, settings: DependencyPlan, context: TaskContext, verbs: Mapping[str, str]) -> None:
+    def __init__(self, settings: DependencyPlan, context: TaskContext, call_tags: Mapping[str, str]) -> None:
         super().__init__(settings, context)
-        self.verbs = dict(verbs)
+        self.call_tags = dict(call_tags)
         self.tasks: tuple[PlanTask, ...] = ()
         self.read_as = (False, False)
         self.answers: tuple[str, ...] = ()
         system = prompts.system_prompt(
-            self.tools, self.verbs, settings.max_rounds, settings.max_parallel, settings.graph, settings.prompt
+            self.tools, self.call_tags, settings.max_rounds, settings.max_parallel, settings.graph, settings.prompt
         )
         question = context.question
         if settings.show_budget:
@@ -244,7 +246,7 @@ class DependencyPlanMachine(Conversation):
         elif new_plan and not self._only_planned_before():
             self.messages.append(Message("user", prompts.GO_ON))
         else:
-            self._again(prompts.render_no_call(self.verbs), "the text held no call and no answer")
+            self._again(prompts.render_no_call(self.call_tags), "the text held no call and no answer")
 
     def _only_planned_before(self) -> bool:
         """Whether the last turn, too, was a plan and nothing else."""
@@ -254,7 +256,7 @@ class DependencyPlanMachine(Conversation):
         planned, cut_off = self.read_as
         own = self.settings
         return read_turn(
-            text, self.verbs, self.tools, strict=own.strict, graph=own.graph, planned=planned, cut_off=cut_off
+            text, self.call_tags, self.tools, strict=own.strict, graph=own.graph, planned=planned, cut_off=cut_off
         )
 
     def _planned(self, calls: Sequence[Call]) -> Plan:
@@ -284,7 +286,7 @@ class DependencyPlanMachine(Conversation):
 
     def _last_answer(self, text: str, cut_off: bool) -> None:
         """The answer after the last turn with calls; a call there is no call."""
-        # Without verbs and without graphs: `<search>` is plain text now.
+        # Without call_tags and without graphs: `<search>` is plain text now.
         read = read_turn(text, {}, self.tools, strict=self.settings.strict, graph=False, cut_off=cut_off)
         self._read_as(read.calls, read.issues, understood=read.answers is not None, thought=read.thinking)
         if read.answers is not None:
@@ -306,7 +308,7 @@ class DependencyPlanMachine(Conversation):
         """Plain JSON data; the plan is read again from the last message."""
         return {
             **super().dump(),
-            "verbs": self.verbs,
+            "call_tags": self.call_tags,
             "tasks": [[task.id, task.text, list(task.depends)] for task in self.tasks],
             "read_as": list(self.read_as),
             "answers": list(self.answers),
@@ -314,7 +316,7 @@ class DependencyPlanMachine(Conversation):
 
     def _load(self, dumped: Mapping[str, Any]) -> None:
         super()._load(dumped)
-        self.verbs = dict(dumped["verbs"])
+        self.call_tags = dict(dumped["call_tags"])
         self.tasks = tuple(PlanTask(own_id, text, tuple(depends)) for own_id, text, depends in dumped["tasks"])
         planned, cut_off = dumped["read_as"]
         self.read_as = (planned, cut_off)

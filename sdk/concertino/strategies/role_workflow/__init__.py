@@ -11,3 +11,22 @@ prompts      what roles are asked
 record       what was said, told again
 environment  worlds that a workflow acts in
 """
+
+from .environment import Environment, Stepped, environment_tool
+from .role import Agree, PassTests, ReachGoal, Role
+from .strategy import RoleWorkflow
+from .workflows import coder_tester, planner_programmer, reasoner_programmer
+
+__all__ = [
+    "Agree",
+    "Environment",
+    "PassTests",
+    "ReachGoal",
+    "Role",
+    "RoleWorkflow",
+    "Stepped",
+    "coder_tester",
+    "environment_tool",
+    "planner_programmer",
+    "reasoner_programmer",
+]

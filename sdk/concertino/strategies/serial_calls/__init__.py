@@ -7,3 +7,17 @@ choices           models that a tool offers under aliases, with prices and laten
 notebook          documents, code and attempts: what a stateless prompt is made of
 released_prompts  the bytes that Orchestrator-8B was trained on
 """
+
+from .choices import ModelChoice, choices_of, write_choice
+from .notebook import Notebook
+from .released_prompts import token_cutter
+from .strategy import SerialCalls
+
+__all__ = [
+    "ModelChoice",
+    "Notebook",
+    "SerialCalls",
+    "choices_of",
+    "token_cutter",
+    "write_choice",
+]

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from concertino.strategies import ParallelRounds, SerialCalls
+from concertino.strategies.parallel_rounds import ParallelRounds
+from concertino.strategies.serial_calls import SerialCalls
 
 if TYPE_CHECKING:
     from concertino.strategies import Machine

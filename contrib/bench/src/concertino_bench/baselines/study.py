@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from concertino import Pool, UsageError
-from concertino.strategies import AgentGraph
+from concertino.strategies.agent_graph import AgentGraph
 
 from concertino_bench.baselines.single import SingleModel
 from concertino_bench.masbench.generator import AXES, LEVELS, task_sets

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 from concertino import UsageError
-from concertino.strategies import Stepped, TurnState
+from concertino.strategies import TurnState
+from concertino.strategies.role_workflow import Stepped
 
 from .rewards import TurnReward
 
@@ -108,7 +109,7 @@ def _is_tests(value: Any) -> bool:
 
 
 class ActingEnvironment(ABC):
-    """A world with a state, as `concertino.strategies.Environment` has it.
+    """A world with a state, as `concertino.strategies.role_workflow.Environment` has it.
 
     Attributes:
         domain: its name among the rewards: "plan-path".

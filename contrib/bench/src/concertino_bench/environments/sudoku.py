@@ -11,7 +11,7 @@ from math import isqrt
 from random import Random
 from typing import Any
 
-from concertino.strategies import Stepped
+from concertino.strategies.role_workflow import Stepped
 
 from . import rewards
 from .acting import ActingEnvironment, Judged, Ran, Turn, UnreadableAction, refuse_snapshot

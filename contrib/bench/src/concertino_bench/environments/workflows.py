@@ -13,7 +13,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from concertino.strategies import Role, RoleWorkflow, coder_tester, planner_programmer, reasoner_programmer
+from concertino.strategies.role_workflow import (
+    Role,
+    RoleWorkflow,
+    coder_tester,
+    planner_programmer,
+    reasoner_programmer,
+)
 
 MEMBERS = {
     "plan-path": "plan_path",

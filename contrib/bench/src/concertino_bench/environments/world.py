@@ -1,9 +1,9 @@
 """The world of a task: one member of the pool through which a run acts, and the state that a grader looks at.
 
 The member is called in two ways. With `state` and `action` it acts on a state that travels with the calls, as
-`concertino.strategies.environment_tool` does: `RoleWorkflow` keeps it among its own data, so branches of a search
-cannot disturb each other. With `action` alone it acts on the state that this world keeps, so any other strategy can use
-it, and what comes back is the observation alone.
+`environment_tool` of role workflows does: `RoleWorkflow` keeps it among its own data, so branches of a search cannot
+disturb each other. With `action` alone it acts on the state that this world keeps, so any other strategy can use it,
+and what comes back is the observation alone.
 
 The invariant: `reached` is never taken from a state that somebody passed in; it follows from an action that was judged
 here. What would tell hidden tests or answers, the reward, is left out of what callers see.
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from concertino import AgentSpec, CallFailed, Context, Observation, ToolSpec
-from concertino.strategies import Stepped
+from concertino.strategies.role_workflow import Stepped
 
 from .acting import ActingEnvironment, Ran, UnreadableAction
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from concertino import Message, ToolCall
 from concertino.schema import InstanceRefused, compile_schema, explain
-from concertino.strategies import Notebook
+from concertino.strategies.serial_calls import Notebook
 
 from concertino_bench.tasks.task import DataError
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-from concertino.cli import VerbGroup
+from concertino.cli import CommandGroup
 
 
 class Command(NamedTuple):
@@ -41,7 +41,7 @@ COMMANDS: dict[str, Command] = {
 """In the order of a training."""
 
 
-@click.group("train", cls=VerbGroup, verbs=COMMANDS, subcommand_metavar="COMMAND [ARGS]...")
+@click.group("train", cls=CommandGroup, places=COMMANDS, subcommand_metavar="COMMAND [ARGS]...")
 def train() -> None:
     """Train an orchestrator: collect, sft, rl, eval, export.
 

@@ -13,18 +13,18 @@ from .options import TrainingOptions
 from .settings import write, write_json
 
 
-def dry_run(config: TrainConfig, verb: str, given: TrainingOptions, note: str = "") -> None:
-    """Tell what a verb would do.
+def dry_run(config: TrainConfig, command: str, given: TrainingOptions, note: str = "") -> None:
+    """Tell what a command would do.
 
     Args:
         config: the training.
-        verb: `rl`, `sft` or `eval`.
+        command: `rl`, `sft` or `eval`.
         given: the command line.
         note: what it begins with.
     """
-    found = estimate(config, verb, measure=True, rate=given.tflops and given.tflops * 1e12)
+    found = estimate(config, command, measure=True, rate=given.tflops and given.tflops * 1e12)
     words = launch_command(
-        config, verb, ["--config", given.source, "--output", config.trainer.output, *given.overrides]
+        config, command, ["--config", given.source, "--output", config.trainer.output, *given.overrides]
     )
     if given.as_json:
         data: dict[str, Any] = {"config": config.resolved(), "id": config.id, "estimate": found.to_json()}
@@ -32,4 +32,4 @@ def dry_run(config: TrainConfig, verb: str, given: TrainingOptions, note: str = 
         return
     write(config.text().rstrip(), "", f"id           {config.id}", *([f"model        {note}"] if note else []))
     write(*found.lines())
-    write(f"output       {Path(config.trainer.output) / verb}", f"launch       {launch_text(words)}")
+    write(f"output       {Path(config.trainer.output) / command}", f"launch       {launch_text(words)}")

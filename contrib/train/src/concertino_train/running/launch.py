@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from concertino_train.config.config import TrainConfig
 
 
-def launch_command(config: TrainConfig, verb: str, arguments: Sequence[str]) -> list[str]:
+def launch_command(config: TrainConfig, command: str, arguments: Sequence[str]) -> list[str]:
     """`accelerate launch ... -m concertino train rl ...`.
 
     Args:
         config: says how many processes and machines, and which settings of accelerate.
-        verb: `rl` or `sft`.
-        arguments: of the command line, without the verb.
+        command: `rl` or `sft`.
+        arguments: of the command line, without the command.
 
     Returns:
         Its words. On several machines it is run on each, with `$RANK` and `$MASTER` set there.
@@ -49,7 +49,7 @@ def launch_command(config: TrainConfig, verb: str, arguments: Sequence[str]) -> 
         ]
     else:
         words += ["--num_machines", "1"]
-    return [*words, "-m", "concertino", "train", verb, *arguments]
+    return [*words, "-m", "concertino", "train", command, *arguments]
 
 
 def accelerate_file(name: str) -> str:

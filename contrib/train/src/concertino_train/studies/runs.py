@@ -143,14 +143,14 @@ class _StudyRunner:
         """Equal for equal settings of teaching, learning and measuring."""
         return _hash(load_config(self.study.recipe, self._all_settings(arm, seed)).resolved())
 
-    def _run(self, verb: str, home: Path, given: Sequence[str], what: str) -> dict[str, Any]:
+    def _run(self, name: str, home: Path, given: Sequence[str], what: str) -> dict[str, Any]:
         """One command in a process of its own; what it prints as JSON."""
         command = [
             sys.executable,
             "-m",
             "concertino",
             "train",
-            verb,
+            name,
             "--config",
             self.study.recipe,
             "--output",
@@ -173,12 +173,12 @@ class _StudyRunner:
                 start_new_session=True,
             )
             self._running.add(running)
-        self.tell(f"{self.study.name}: {verb} {what}")
+        self.tell(f"{self.study.name}: {name} {what}")
         out, errors = running.communicate()
         with self._guard:
             self._running.discard(running)
         if running.returncode:
-            raise StudyFailed(f"{self.study.name}: {verb} {what} failed ({running.returncode}):\n{errors[-3000:]}")
+            raise StudyFailed(f"{self.study.name}: {name} {what} failed ({running.returncode}):\n{errors[-3000:]}")
         found: dict[str, Any] = json.loads(out)
         return found
 

@@ -33,7 +33,7 @@ from .rounds import describe, describe_calls, within_limits
 
 _PLAN = re.compile(r"<plan>.*?Dependencies:.*?</plan>", re.S)
 _TOOL = re.compile(r"^([\w./-]+)\(\{(.*?)\}\): (.*)$", re.M)
-_VERB = re.compile(r"^<(\w+)>[^<]*</\1>: ", re.M)
+_CALL_TAG = re.compile(r"^<(\w+)>[^<]*</\1>: ", re.M)
 _NODE = re.compile(r"<node\b[^>]*>\s*([\w./-]+)\((.*?)\)\s*</node>", re.S)
 _SEEN = re.compile(r"<observation>(.*?)</observation>", re.S)
 _CHOICES = re.compile(r"\(([\w.-]+(?: \| [\w.-]+)+)\)")
@@ -55,8 +55,8 @@ def is_plan(system: str) -> bool:
 def write_turn(request: ChatRequest) -> str:
     """The next turn: a plan with its first calls, further calls, or the answers."""
     system = system_text(request)
-    verbs = _VERB.findall(system)
-    conversation = within_limits(_read(request, system, verbs), system, MOST_CALLS)
+    call_tags = _CALL_TAG.findall(system)
+    conversation = within_limits(_read(request, system, call_tags), system, MOST_CALLS)
     parts = read_parts(conversation)
     planned = any(_NEW_PLAN.search(m.text) for m in request.messages if m.role == "assistant")
     calls = [] if conversation.concluding else NextCalls(conversation, parts).calls()
@@ -65,13 +65,13 @@ def write_turn(request: ChatRequest) -> str:
     plan = [] if planned else ["<plan>", *_tasks(parts), "</plan>"]
     graph = _chain(parts, conversation)
     thinking = f"<think>\n{describe(parts)}\n{describe_calls(calls) if graph is None else 'All at once.'}\n</think>"
-    return "\n".join([thinking, *plan, *(graph or _calls(calls, conversation, verbs))])
+    return "\n".join([thinking, *plan, *(graph or _calls(calls, conversation, call_tags))])
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _read(request: ChatRequest, system: str, verbs: Sequence[str]) -> ConversationState:
+def _read(request: ChatRequest, system: str, call_tags: Sequence[str]) -> ConversationState:
     plain = read_conversation(request)
     actions = {}
     for name, listed, about in _TOOL.findall(system):
@@ -86,28 +86,28 @@ def _read(request: ChatRequest, system: str, verbs: Sequence[str]) -> Conversati
             parameters["model"] = {"enum": choices[1].split(" | ")}
         actions[name] = MemberSchema(name, parameters, tuple(needed))
     if not any(action.models for action in actions.values()):
-        for name in actions.keys() & set(verbs):  # what is behind a tag is taken for a solver with one model
+        for name in actions.keys() & set(call_tags):  # what is behind a tag is taken for a solver with one model
             parameters = {**actions[name].parameters, "model": {"enum": [""]}}
             actions[name] = replace(actions[name], parameters=parameters)
     last = request.messages[-1]
     # What members said may hold the same tag.
     own = _SEEN.sub("", last.text) if last.role == "user" else ""
     concluding = len(request.messages) > 2 and "</answer>" in own and not own.startswith("PARSE_ERR")
-    exchanges = tuple(_exchanges(request.messages, actions, verbs))
+    exchanges = tuple(_exchanges(request.messages, actions, call_tags))
     return replace(plain, actions=actions, exchanges=exchanges, concluding=concluding)
 
 
 def _exchanges(
-    messages: Sequence[Message], actions: dict[str, MemberSchema], verbs: Sequence[str]
+    messages: Sequence[Message], actions: dict[str, MemberSchema], call_tags: Sequence[str]
 ) -> Iterator[tuple[tuple[WrittenCall, CallResponse | None], ...]]:
     """What was called in each turn, with what came back, in order."""
     calls: list[WrittenCall] = []
     for message in messages:
         if message.role == "assistant":
             calls = [_call_of(name, body) for name, body in _NODE.findall(message.text)]
-            for verb in verbs:
-                for body in re.findall(rf"<{verb}>(.*?)</{verb}>", message.text, re.S):
-                    calls += [_query(actions.get(verb), verb, text) for text in _queries(body)]
+            for call_tag in call_tags:
+                for body in re.findall(rf"<{call_tag}>(.*?)</{call_tag}>", message.text, re.S):
+                    calls += [_query(actions.get(call_tag), call_tag, text) for text in _queries(body)]
         elif calls and (seen := _SEEN.search(message.text)):
             responses: list[CallResponse | None] = [response_of(data) for data in jsons(seen[1].splitlines())]
             # Results may be fewer than calls where a turn was cut off.
@@ -120,9 +120,9 @@ def _call_of(name: str, body: str) -> WrittenCall:
     return WrittenCall(name, found[0] if found else {})
 
 
-def _query(action: MemberSchema | None, verb: str, text: str) -> WrittenCall:
+def _query(action: MemberSchema | None, call_tag: str, text: str) -> WrittenCall:
     key = next((key for key in SUBTASKS if action and key in action.parameters), "query")
-    return WrittenCall(verb, {key: text})
+    return WrittenCall(call_tag, {key: text})
 
 
 def _queries(body: str) -> list[str]:
@@ -144,9 +144,9 @@ def _tasks(parts: Sequence[ProblemState]) -> Iterator[str]:
         yield f"- Dependencies: {', '.join(needs) or 'none'}"
 
 
-def _calls(calls: Sequence[WrittenCall], conversation: ConversationState, verbs: Sequence[str]) -> list[str]:
+def _calls(calls: Sequence[WrittenCall], conversation: ConversationState, call_tags: Sequence[str]) -> list[str]:
     """Calls as queries, where all of them are; else as nodes without edges."""
-    if len({call.name for call in calls}) == 1 and calls[0].name in verbs:
+    if len({call.name for call in calls}) == 1 and calls[0].name in call_tags:
         texts = [next(iter(call.arguments.values())) for call in calls if len(call.arguments) == 1]
         if len(texts) == len(calls):
             return [f"<{calls[0].name}>{_encode(texts)}</{calls[0].name}>"]
