@@ -31,6 +31,8 @@ from run import OTHERS, SCENARIOS, SHORTENED
 HERE = Path(__file__).resolve().parent
 MEASURED = HERE.parent / ".make" / "against.jsonl"
 TOLERANCE = 1.03
+QUICK = (*SHORTENED, "bench", "clients", "crash", "rollouts")
+"""These run with `--quick`: in full, ten rounds in both trees would take hours."""
 COSTS = ("us", "µs", "ms", "s", "MB", "KB")
 """Units in which less is better; rows in other units are counts and rates, which the trees' own tests judge."""
 
@@ -63,7 +65,7 @@ def measure(tree: Path, name: str) -> Figures:
 
     "CPU" is the processor time that it took in all, with its children, in seconds.
     """
-    options = ["--json", *["--quick"][: name in SHORTENED]]
+    options = ["--json", *["--quick"][: name in QUICK]]
     command = [str(tree / ".venv/bin/python"), str(tree / "benchmarks" / f"{name}.py"), *options]
     before = _spent()
     done = subprocess.run(command, capture_output=True, text=True, cwd=tree, check=False)
