@@ -1,6 +1,6 @@
 """concertino: any installed package can add agents, tools and models to one pool; a small model leads it.
 
-Every name below lives in the package of its noun and is imported at its first use, so `concertino --help` imports no
+Every name below lives in the module of its noun and is imported at its first use, so `concertino --help` imports no
 executor. Further public packages: `concertino.strategies`, `concertino.executor`, `concertino.traces`,
 `concertino.plugins`, `concertino.schema`, `concertino.text`, `concertino.testing`; `concertino.events` are the events
 of a run.
@@ -10,42 +10,102 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .core import *
+    from .core import events as events
+    from .core.budget import Budget as Budget
+    from .core.errors import BudgetError as BudgetError
+    from .core.errors import ConcertinoError as ConcertinoError
+    from .core.errors import PlanError as PlanError
+    from .core.errors import PluginError as PluginError
+    from .core.errors import PoolError as PoolError
+    from .core.errors import SpecError as SpecError
+    from .core.errors import TraceError as TraceError
+    from .core.errors import UsageError as UsageError
+    from .core.events import STOP_REASONS as STOP_REASONS
+    from .core.model import ChatRequest as ChatRequest
+    from .core.model import Message as Message
+    from .core.model import Model as Model
+    from .core.model import Reply as Reply
+    from .core.model import Sampling as Sampling
+    from .core.model import ToolCall as ToolCall
+    from .core.observation import CODES as CODES
+    from .core.observation import CallFailed as CallFailed
+    from .core.observation import ErrorInfo as ErrorInfo
+    from .core.observation import Observation as Observation
+    from .core.observation import Status as Status
+    from .core.plan import Call as Call
+    from .core.plan import Plan as Plan
+    from .core.plan import Ref as Ref
+    from .core.plan_drawing import plan_to_dot as plan_to_dot
+    from .core.plan_drawing import plan_to_json as plan_to_json
+    from .core.plan_drawing import plan_to_mermaid as plan_to_mermaid
+    from .core.provider_error import FailureClass as FailureClass
+    from .core.provider_error import ProviderError as ProviderError
+    from .core.provider_settings import ProviderSettings as ProviderSettings
+    from .core.result import Result as Result
+    from .core.usage import Cost as Cost
+    from .core.usage import Prices as Prices
+    from .core.usage import Usage as Usage
     from .executor import *
-    from .members import *
+    from .members.context import Context as Context
+    from .members.routing import RouterSpec as RouterSpec
+    from .members.routing import router as router
+    from .members.specs import AgentSpec as AgentSpec
+    from .members.specs import ModelSpec as ModelSpec
+    from .members.specs import ToolSpec as ToolSpec
+    from .members.specs import agent as agent
+    from .members.specs import tool as tool
     from .plugins import *
-    from .pool import *
-    from .runs import *
+    from .pool.live import LivePool as LivePool
+    from .pool.pool import Pool as Pool
+    from .runs.orchestrator import Orchestrator as Orchestrator
+    from .runs.orchestrator import RunHandle as RunHandle
+    from .runs.orchestrator import replay as replay
+    from .runs.run import Round as Round
+    from .runs.run import Run as Run
+    from .runs.run import RunError as RunError
+    from .runs.stepped import SteppedRun as SteppedRun
     from .strategies import *
     from .strategies.parallel_rounds import *
     from .traces import *
 
 _NAMES = {
-    "core": """
-        BudgetError ConcertinoError PlanError PluginError PoolError SpecError TraceError UsageError
-        CallFailed FailureClass ProviderError CODES ErrorInfo Observation Result Status
-        Budget Cost Prices Usage Call Plan Ref ChatRequest Message Model Reply Sampling ToolCall STOP_REASONS events
-        plan_to_dot plan_to_json plan_to_mermaid
-    """,
-    "members": "AgentSpec Context ModelSpec RouterSpec ToolSpec agent router tool",
-    "plugins": "Finding ProviderSettings hookimpl",
-    "pool": "LivePool Pool",
+    "core.budget": "Budget",
+    "core.errors": "BudgetError ConcertinoError PlanError PluginError PoolError SpecError TraceError UsageError",
+    "core.events": "STOP_REASONS events",
+    "core.model": "ChatRequest Message Model Reply Sampling ToolCall",
+    "core.observation": "CODES CallFailed ErrorInfo Observation Status",
+    "core.plan": "Call Plan Ref",
+    "core.plan_drawing": "plan_to_dot plan_to_json plan_to_mermaid",
+    "core.provider_error": "FailureClass ProviderError",
+    "core.provider_settings": "ProviderSettings",
+    "core.result": "Result",
+    "core.usage": "Cost Prices Usage",
+    "members.context": "Context",
+    "members.routing": "RouterSpec router",
+    "members.specs": "AgentSpec ModelSpec ToolSpec agent tool",
+    "plugins": "Finding hookimpl",
     "strategies": "Strategy",
     "strategies.parallel_rounds": "ParallelRounds",
+    "pool.live": "LivePool",
+    "pool.pool": "Pool",
     "traces": "Trace TraceStore",
     "executor": "Executor Limits",
-    "runs": "Orchestrator Round Run RunError RunHandle SteppedRun replay",
+    "runs.orchestrator": "Orchestrator RunHandle replay",
+    "runs.run": "Round Run RunError",
+    "runs.stepped": "SteppedRun",
 }
-_PACKAGE_OF = {name: package for package, names in _NAMES.items() for name in names.split()}
+_HOME_OF = {name: home for home, names in _NAMES.items() for name in names.split()}
 
-__all__ = sorted(_PACKAGE_OF)
+__all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name's package at its first use."""
-    if name not in _PACKAGE_OF:
+    """Import a name's module at its first use."""
+    if name not in _HOME_OF:
         raise AttributeError(f"module 'concertino' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f".{_PACKAGE_OF[name]}", __name__), name)
+    home = import_module(f".{_HOME_OF[name]}", __name__)
+    # `events` is a module itself.
+    value = globals()[name] = home if home.__name__.endswith(f".{name}") else getattr(home, name)
     return value
 
 

@@ -81,9 +81,13 @@ def test_every_public_name_is_there_and_documented() -> None:
         assert isinstance(value, dict) or value.__doc__, name
 
 
+PUBLIC_BY_THE_ROOT = ("core", "members", "pool", "runs")
+"""Packages whose public names are those of `concertino`; to import one of them imports no other module of it."""
+
+
 def test_every_subpackage_has_a_table_of_contents_that_is_complete() -> None:
     subpackages = [path.parent.name for path in Path(concertino.__file__).parent.glob("*/__init__.py")]
-    for module in (import_module(f"concertino.{name}") for name in subpackages):
+    for module in (import_module(f"concertino.{name}") for name in subpackages if name not in PUBLIC_BY_THE_ROOT):
         assert module.__all__, module.__name__
         assert len(module.__all__) == len(set(module.__all__)), module.__name__
         for name in module.__all__:

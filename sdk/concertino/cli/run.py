@@ -229,7 +229,7 @@ def show_run(begin: Begin, path: Path | None, display: Display, resume_with: Poo
     except ConcertinoError:
         raise
     except Exception as error:
-        from concertino.runs import RunError
+        from concertino.runs.run import RunError
 
         raise RunError(f"the run crashed: {type(error).__name__}: {error}{again}") from error
     if display.as_json and not display.events:
@@ -237,7 +237,7 @@ def show_run(begin: Begin, path: Path | None, display: Display, resume_with: Poo
     elif not display.events:
         write_summary(board, path, done.critical_path())
     if not done.ok:
-        from concertino.runs import RunError
+        from concertino.runs.run import RunError
 
         raise RunError(_no_answer(done), done)
     return done

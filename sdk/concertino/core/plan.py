@@ -18,9 +18,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from concertino.text.references import Path, Placeholder, as_text, follow, name_and_path, split, write_path
-
 from .errors import PlanError
+from .references import Path, Placeholder, as_text, follow, name_and_path, split, write_path
 
 # Asked for first, since most values are one of these and `isinstance` of a Mapping is slow.
 _SCALARS = (str, int, float, type(None))

@@ -19,6 +19,7 @@ from typing import Any
 from concertino.core.model import Reply
 from concertino.core.observation import ErrorInfo
 from concertino.core.plan import Call, substitute
+from concertino.core.references import LookupFailed
 from concertino.schema import (
     InstanceRefused,
     SchemaRefused,
@@ -29,7 +30,6 @@ from concertino.schema import (
 )
 from concertino.schema.coercion import holds_whole_float
 from concertino.text.json import ReadingError, read_json
-from concertino.text.references import LookupFailed
 
 from . import error_messages
 from .bound import BoundTool

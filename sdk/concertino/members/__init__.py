@@ -1,16 +1,9 @@
-"""Members of a pool: tools, agents and models, as providers declare them, and the context that a call receives."""
+"""Members of a pool: tools, agents and models, as providers declare them, and the context that a call receives.
 
-from .context import Context
-from .routing import RouterSpec, router
-from .specs import AgentSpec, ModelSpec, ToolSpec, agent, tool
+specs       tools, agents and models              routing        several models under one name
+signature   the schema of a function              patterns       how members are named in bulk
+context     what a call receives                  model_agent    an agent that is one request to a model
+import_path members that another process imports
 
-__all__ = [
-    "AgentSpec",
-    "Context",
-    "ModelSpec",
-    "RouterSpec",
-    "ToolSpec",
-    "agent",
-    "router",
-    "tool",
-]
+They are public as `concertino.tool`, `concertino.ModelSpec` and so on.
+"""

@@ -2,12 +2,6 @@
 
 pool     the value, and how it changes      file   pool files (TOML, YAML)      lock   pinned pools
 live     a pool that is exchanged while it serves     orchestrator_agent   an orchestrator as a member
+
+They are public as `concertino.Pool` and `concertino.LivePool`.
 """
-
-from .live import LivePool
-from .pool import Pool
-
-__all__ = [
-    "LivePool",
-    "Pool",
-]

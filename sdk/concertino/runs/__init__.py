@@ -3,18 +3,6 @@
 orchestrator   starts, resumes and replays runs      loop      drives one run
 stepped        a run driven by its holder            eager     calls that start while the model still writes
 run            what a run returns                    shared_model   a model that several runs use
+
+They are public as `concertino.Orchestrator`, `concertino.Run` and so on.
 """
-
-from .orchestrator import Orchestrator, RunHandle, replay
-from .run import Round, Run, RunError
-from .stepped import SteppedRun
-
-__all__ = [
-    "Orchestrator",
-    "Round",
-    "Run",
-    "RunError",
-    "RunHandle",
-    "SteppedRun",
-    "replay",
-]

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from concertino.core.plan import Ref, Template, unparse
+from concertino.core.references import Placeholder, name_and_path, split
 from concertino.schema import InstanceRefused, explain
 from concertino.strategies.base.format_issues import FormatIssues, shown, suggestion
 from concertino.strategies.base.members import Offer, types_of
 from concertino.strategies.base.tags import Leaf
 from concertino.text.json import ReadingError, read_json
-from concertino.text.references import Placeholder, name_and_path, split
 
 from .prompts import before_subtask
 from .text import AgentElement

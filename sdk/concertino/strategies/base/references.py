@@ -19,8 +19,8 @@ from typing import Any
 
 from concertino.core.observation import Observation
 from concertino.core.plan import Call
+from concertino.core.references import Placeholder, as_text, split
 from concertino.text.json import ReadingError, read_json
-from concertino.text.references import Placeholder, as_text, split
 
 QUESTION = "question"
 MOST_CHARACTERS = 1_000_000

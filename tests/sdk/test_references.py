@@ -8,8 +8,8 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.core.plan import Ref, Template, substitute
+from concertino.core.references import LookupFailed, Placeholder, follow, name_and_path, read_path, split, write_path
 from concertino.testing import fake_tool, make_pool
-from concertino.text.references import LookupFailed, Placeholder, follow, name_and_path, read_path, split, write_path
 from hypothesis import given
 from hypothesis import strategies as st
 
