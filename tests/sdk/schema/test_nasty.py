@@ -37,10 +37,11 @@ def outcome(attack: Nasty, backend: str) -> tuple[str | None, float]:
         start = time.thread_time()
         guard_instance(attack.value, max_items=validator.max_items)
         validator.is_valid(attack.value)
+        seconds = time.thread_time() - start
+        # A pattern that is just cheap enough for one look may be too costly for the next one.
+        violations = validator.check(attack.value)
     except (SchemaRefused, InstanceRefused) as refusal:
         return refusal.reason, time.thread_time() - start
-    seconds = time.thread_time() - start
-    violations = validator.check(attack.value)
     assert len(explain(violations, validator, limit=1024)) <= 1024
     return None, seconds
 
