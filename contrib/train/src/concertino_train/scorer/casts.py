@@ -1,0 +1,187 @@
+"""Casts: a question and the members that may answer it, with how often each is right on such questions.
+
+Names, order, wording, prices, number and true quality are drawn anew for each cast, so that nothing but the cards tells
+whom to ask. Some cards say nothing of quality and some lie, in known shares: what earlier calls showed is then worth
+more than what is written.
+
+Invariant: a name, a price and a place in the order tell nothing of the share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+from .sentences import KINDS, LEVELS, Voice
+from .topics import Topic
+
+Mode = Literal["general", "complementary", "two_topics"]
+Honesty = Literal["honest", "silent", "lying"]
+
+_CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeio"
+_LEAST, _MOST = 0.01, 0.99
+
+
+@dataclass(frozen=True)
+class Card:
+    """One member of a cast.
+
+    Attributes:
+        name: says nothing.
+        text: its description.
+        price: cost units of a call.
+        share: how often its answers to questions like this one are right, 0 to 1.
+        honesty: whether the text means that share, says nothing of it, or means another one.
+    """
+
+    name: str
+    text: str
+    price: float
+    share: float
+    honesty: Honesty
+
+
+@dataclass(frozen=True)
+class Cast:
+    """A question, and who may answer it, in random order."""
+
+    question: str
+    topic: str
+    cards: tuple[Card, ...]
+
+
+@dataclass(frozen=True)
+class CastSettings:
+    """How casts are drawn.
+
+    Attributes:
+        sizes: numbers of members, each as often as it stands there.
+        kind: the kind of all sentences about shares; None: drawn for each cast, or for each card.
+        modes: `general`: each member is as good on every topic; `complementary`: one is made for the topic of the
+            question, the others for other topics; `two_topics`: each card speaks of this topic and of another one.
+        lying: share of cards that mean another share than the true one (`general` only).
+        silent: share of cards that say nothing of it (`general` only).
+        gap: how much better the best member is than the second at least (`general` only).
+    """
+
+    sizes: tuple[int, ...] = (2, 3, 4, 4, 5, 6, 6, 8)
+    kind: str | None = None
+    modes: tuple[Mode, ...] = ("general", "general", "general", "complementary", "two_topics")
+    lying: float = 0.1
+    silent: float = 0.2
+    gap: float = 0.0
+
+
+def draw_cast(voices: Sequence[Voice], topics: Sequence[Topic], rng: Random, settings: CastSettings) -> Cast:
+    """A cast.
+
+    Args:
+        voices: who may have written the cards; one writes all of them in half of the casts.
+        topics: what the question may be about, two at least.
+    """
+    size, mode = rng.choice(settings.sizes), rng.choice(settings.modes)
+    topic = rng.choice(topics)
+    question = rng.choice(topic.questions)
+    kind = settings.kind or (rng.choice(KINDS) if rng.random() < 0.6 else None)
+    voice = rng.choice(voices) if rng.random() < 0.5 else None
+    shares = _shares(size, rng, settings.gap)
+    cards = []
+    for place in range(size):
+        writer = _Writer(voice or rng.choice(voices), kind or rng.choice(KINDS), topic, _other(topic, topics, rng), rng)
+        if mode == "general":
+            share, honesty = shares[place], _honesty(settings, rng)
+            lines = writer.general(share if honesty == "honest" else rng.random(), silent=honesty == "silent")
+        elif mode == "complementary":
+            fits, honesty = place == 0, "honest"
+            share = 0.7 + 0.29 * rng.random() if fits else 0.3 * rng.random()
+            lines = writer.made_for(fits)
+        else:
+            share, honesty = rng.random(), "honest"
+            lines = writer.two_topics(share)
+        lines += writer.neutral(rng.choice((0, 0, 1, 1, 2, 3)))
+        rng.shuffle(lines)
+        price = round(10 ** rng.uniform(-1, 1.5), 2)
+        cards.append(Card(writer.name, " ".join(lines), price, min(_MOST, max(_LEAST, share)), honesty))
+    rng.shuffle(cards)
+    return Cast(question, topic.name, tuple(cards))
+
+
+def _shares(size: int, rng: Random, gap: float) -> list[float]:
+    while True:
+        drawn = [rng.random() if rng.random() < 0.5 else rng.choice(LEVELS) + rng.gauss(0, 0.03) for _ in range(size)]
+        best, second = sorted(drawn, reverse=True)[:2]
+        if best - second >= gap:
+            return [min(_MOST, max(_LEAST, share)) for share in drawn]
+
+
+def _honesty(settings: CastSettings, rng: Random) -> Honesty:
+    chance = rng.random()
+    if chance < settings.lying:
+        return "lying"
+    return "silent" if chance < settings.lying + settings.silent else "honest"
+
+
+def _other(topic: Topic, topics: Sequence[Topic], rng: Random) -> Topic:
+    while (other := rng.choice(topics)) is topic:
+        pass
+    return other
+
+
+class _Writer:
+    """Writes the card of one member."""
+
+    def __init__(self, voice: Voice, kind: str, topic: Topic, other: Topic, rng: Random) -> None:
+        self.voice = voice
+        self.kind = kind
+        self.topic = topic
+        self.other = other
+        self.rng = rng
+        self.name = "".join(rng.choice(_CONSONANTS) + rng.choice(_VOWELS) for _ in range(rng.randint(2, 4)))
+
+    def general(self, share: float, *, silent: bool) -> list[str]:
+        """Sentences about one share; none if the card is silent."""
+        if silent:
+            return [self.voice.about_topic("purpose", self._called(self.topic), self.name, self.rng)]
+        called = self._called(self.topic)
+        count = self.rng.choice((1, 1, 1, 2, 3))
+        return [self.voice.about_share(self.kind, share, called, self.name, self.rng)[0] for _ in range(count)]
+
+    def made_for(self, fits: bool) -> list[str]:
+        """What it is made for: the topic of the question, or another one."""
+        called = self._called(self.topic if fits else self.other)
+        chance = self.rng.random()
+        if chance < 0.5:
+            lines = [self._about_topic("strong_topic", called)]
+        elif chance < 0.7:
+            lines = [self._about_topic("purpose", called)]
+        else:
+            lines = [self._spoken(0.85, called)]
+        if not fits and self.rng.random() < 0.2:
+            lines.append(self._about_topic("weak_topic", self._called(self.topic)))
+        return lines
+
+    def two_topics(self, share: float) -> list[str]:
+        """How good it is at the question's topic, and how good at another one."""
+        elsewhere = 1 - share if self.rng.random() < 0.6 else self.rng.random()
+        return [self._spoken(share, self._called(self.topic)), self._spoken(elsewhere, self._called(self.other))]
+
+    def neutral(self, count: int) -> list[str]:
+        """Sentences that say nothing of quality."""
+        topic = self.topic if self.rng.random() < 0.5 else self.other
+        return [self.voice.neutral(self._called(topic), self.name, self.rng) for _ in range(count)]
+
+    def _spoken(self, share: float, called: str) -> str:
+        """A sentence about a share that names the topic."""
+        for _ in range(12):
+            text, spoken = self.voice.about_share(self.kind, share, called, self.name, self.rng)
+            if spoken:
+                return text
+        return self._about_topic("strong_topic" if share > 0.5 else "weak_topic", called)
+
+    def _about_topic(self, what: str, called: str) -> str:
+        return self.voice.about_topic(what, called, self.name, self.rng)
+
+    def _called(self, topic: Topic) -> str:
+        return self.rng.choice(topic.names)
