@@ -89,7 +89,9 @@ def draw_cast(voices: Sequence[Voice], topics: Sequence[Topic], rng: Random, set
     shares = _shares(size, rng, settings.gap)
     cards = []
     for place in range(size):
-        writer = _Writer(voice or rng.choice(voices), kind or rng.choice(KINDS), topic, _other(topic, topics, rng), rng)
+        writer = _CardWriter(
+            voice or rng.choice(voices), kind or rng.choice(KINDS), topic, _other(topic, topics, rng), rng
+        )
         if mode == "general":
             share, honesty = shares[place], _honesty(settings, rng)
             lines = writer.general(share if honesty == "honest" else rng.random(), silent=honesty == "silent")
@@ -129,7 +131,7 @@ def _other(topic: Topic, topics: Sequence[Topic], rng: Random) -> Topic:
     return other
 
 
-class _Writer:
+class _CardWriter:
     """Writes the card of one member."""
 
     def __init__(self, voice: Voice, kind: str, topic: Topic, other: Topic, rng: Random) -> None:
