@@ -9,8 +9,8 @@ with its children ("CPU"), which other load on the machine hardly moves, and the
 this tree's median over the other's. Its interval holds 95 % of 2,000 resamplings of the rounds, drawn in pairs.
 A figure is *slower* where the whole interval lies above +3 %.
 
-All figures are added to `.make/against.jsonl` as soon as they are measured. The same call again continues there, with
-the rounds that are missing; `--rounds 0` prints what is there. Remove the file to begin anew.
+All figures are added to `.make/against.jsonl` as soon as they are measured. The same call continues there, with
+the rounds that are missing; `--rounds 0` prints what is there. Rounds of other commits do not count.
 """
 
 from __future__ import annotations
@@ -85,11 +85,12 @@ def _spent() -> float:
 
 def compare(other: Path, names: list[str], rounds: int) -> list[Comparison]:
     """Every figure that both trees have, from so many rounds or from all that were measured before."""
-    measured = {name: _measured_before(name) for name in names}
+    commits = [_commit(HERE.parent), _commit(other)]
+    measured = {name: _measured_before(name, commits) for name in names}
     for number in range(rounds):
         for name in names:
             if len(measured[name]) <= number:
-                measured[name].append(_measure_both(other, name, here_first=bool(number % 2)))
+                measured[name].append(_measure_both(other, name, commits, here_first=bool(number % 2)))
         print(f"  round {number + 1} of {rounds}", file=sys.stderr, flush=True)
     found: list[Comparison] = []
     for name, both in sorted(measured.items()):
@@ -99,19 +100,26 @@ def compare(other: Path, names: list[str], rounds: int) -> list[Comparison]:
     return found
 
 
-def _measured_before(name: str) -> list[tuple[Figures, Figures]]:
+def _commit(tree: Path) -> str:
+    command = ["git", "-C", str(tree), "rev-parse", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _measured_before(name: str, commits: list[str]) -> list[tuple[Figures, Figures]]:
     lines = MEASURED.read_text(encoding="utf-8").splitlines() if MEASURED.is_file() else []
     rows = [json.loads(line) for line in lines if line.endswith("}")]  # a run that was killed may have left half a line
-    return [(row["here"], row["there"]) for row in rows if row["benchmark"] == name]
+    return [(row["here"], row["there"]) for row in rows if (row["benchmark"], row["commits"]) == (name, commits)]
 
 
-def _measure_both(other: Path, name: str, here_first: bool) -> tuple[Figures, Figures]:
+def _measure_both(other: Path, name: str, commits: list[str], *, here_first: bool) -> tuple[Figures, Figures]:
     trees = [HERE.parent, other]
     both = {tree: measure(tree, name) for tree in (trees if here_first else reversed(trees))}
     here, there = both[trees[0]], both[trees[1]]
+    if not (here and there):
+        return here, there  # it failed in a tree: the next call tries again
     MEASURED.parent.mkdir(exist_ok=True)
     with MEASURED.open("a", encoding="utf-8") as file:
-        file.write("\n" + json.dumps({"benchmark": name, "here": here, "there": there}) + "\n")
+        file.write("\n" + json.dumps({"benchmark": name, "commits": commits, "here": here, "there": there}) + "\n")
     return here, there
 
 

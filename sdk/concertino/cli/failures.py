@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import click
 
-# `concertino.core.errors` is imported where an error is told: with its package it doubles the time of `--help`.
+from concertino.core.errors import ConcertinoError, UsageError
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 
@@ -60,8 +60,6 @@ def exit_code(error: Exception) -> int:
         return error.exit_code
     if isinstance(error, Interrupted):
         return INTERRUPTED
-    from concertino.core.errors import UsageError
-
     return WRONG_USAGE if isinstance(error, UsageError) else FAILED
 
 
@@ -72,8 +70,6 @@ def _options(arguments: Sequence[str]) -> list[str]:
 
 
 def _message(error: Exception) -> str:
-    from concertino.core.errors import ConcertinoError
-
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, (ConcertinoError, Failed, Interrupted)):

@@ -1,4 +1,4 @@
-"""Casts that a scorer of members learns from: drawn anew, true to their shares, without a hint outside the cards."""
+"""Casts that a scorer of members learns from: true to their shares, without a hint outside the cards."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 sentences   what authors write about a member, by the share of its answers that are right
 topics      what questions are about, and what descriptions call it
-casts       a question and the members that may answer it, drawn anew each time
+casts       a question and the members that may answer it, drawn for each use
 
 The sentences and the questions were written for this package, by many authors in many voices. Two authors and a part of
 the topics are held out: no training reads them, so that a figure on them says what a scorer makes of cards that it

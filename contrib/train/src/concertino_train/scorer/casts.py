@@ -1,6 +1,6 @@
 """Casts: a question and the members that may answer it, with how often each is right on such questions.
 
-Names, order, wording, prices, number and true quality are drawn anew for each cast, so that nothing but the cards tells
+Names, order, wording, prices, number and true quality are drawn for each cast, so that nothing but the cards tells
 whom to ask. Some cards say nothing of quality and some lie, in known shares: what earlier calls showed is then worth
 more than what is written.
 

@@ -1,8 +1,8 @@
 """The network of a scorer: a question and a card in, a distribution of the share of right answers out.
 
-Each card is read by itself, so a choice does not depend on the order of the cards. Word vectors are frozen; words that
-training often sees have a small vector of their own beside it, which is left out at random, so that the frozen ones
-have to be read. What the question says is matched to each word of the card.
+Each card is read without the others, so a choice does not depend on the order of the cards. Word vectors are frozen.
+Words that training often sees have a small vector of their own beside it, which is left out at random, so that the
+frozen ones have to be read. What the question says is matched to each word of the card.
 
 The output is a mixture of two beta distributions: what the card means, with a weight, and the uniform one, for a card
 that lies. Evidence of earlier calls changes both, and their weights, in closed form (`posterior`).

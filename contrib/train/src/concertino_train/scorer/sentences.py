@@ -65,7 +65,7 @@ def author_names() -> tuple[str, ...]:
 @cache
 def _families(author: str) -> _Families:
     if author not in (known := author_names()):
-        raise UsageError(f"there is no author {author!r}; {suggestion(author, known)}")
+        raise UsageError(f"unknown author {author!r}; {suggestion(author, known)}")
     text = resources.files(__package__).joinpath("authors", f"{author}.jsonl").read_text(encoding="utf-8")
     found = _Families()
     for record in map(json.loads, filter(str.strip, text.splitlines())):
@@ -90,7 +90,7 @@ class Voice:
         authors: names of `author_names()`.
 
     Raises:
-        UsageError: there is no such author.
+        UsageError: an author is unknown; names near ones.
     """
 
     def __init__(self, *authors: str) -> None:
