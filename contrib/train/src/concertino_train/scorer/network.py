@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .reading import FEATURES
+from .reading import FEATURES, MOST_TOKENS
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,6 @@ class NetworkSettings:
         layers: of self-attention over the words of a card.
         heads: of each.
         match: width of the vectors by which question and card are matched.
-        most_tokens: of a card.
         forget: share of own word vectors that a training step leaves out.
     """
 
@@ -39,7 +38,6 @@ class NetworkSettings:
     layers: int = 2
     heads: int = 4
     match: int = 64
-    most_tokens: int = 96
     forget: float = 0.3
 
 
@@ -100,7 +98,7 @@ class CardNetwork(nn.Module):
         nn.init.zeros_(self.own.weight)
         self.enter = nn.Linear(vectors.shape[1], width)
         self.numbers = nn.Linear(FEATURES, width)
-        self.places = nn.Embedding(settings.most_tokens, width)
+        self.places = nn.Embedding(MOST_TOKENS, width)
         nn.init.normal_(self.places.weight, std=0.02)
         self.match_card = nn.Linear(meaning, settings.match, bias=False)
         self.match_question = nn.Linear(meaning, settings.match, bias=False)

@@ -26,7 +26,10 @@ NUMBER, UNKNOWN = 0, 1
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_][\w'’]*|[%$€#/.;:!?]")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_MOST_TOKENS, _CONTEXT, _REACH = 96, 4, 7
+MOST_TOKENS = 96
+"""Of a text; the rest is not read."""
+
+_CONTEXT, _REACH = 4, 7
 
 Floats = NDArray[np.float32]
 
@@ -47,7 +50,7 @@ class CardText:
 
 
 def read_text(text: str, words: Mapping[str, int], percent: str = "percent") -> CardText:
-    """The tokens of a text, 96 at most.
+    """The tokens of a text, `MOST_TOKENS` at most.
 
     Args:
         words: ids by word, in small letters; must give base forms for others, if it is to know them.
@@ -55,7 +58,7 @@ def read_text(text: str, words: Mapping[str, int], percent: str = "percent") -> 
     """
     ids: list[int] = []
     values: list[float] = []
-    for token in _TOKEN.findall(text)[:_MOST_TOKENS]:
+    for token in _TOKEN.findall(text)[:MOST_TOKENS]:
         is_number = token[0].isdigit()
         word = percent if token == "%" else token.lower().replace("’", "'")
         ids.append(NUMBER if is_number else words.get(word, UNKNOWN))
