@@ -94,6 +94,7 @@ def test_an_agent_sees_its_deadline_and_its_calls_end_before_it() -> None:
 @pytest.mark.parametrize("isolation", ["loop", "thread"])
 async def test_an_agent_that_was_stopped_cannot_begin_new_calls(isolation: str) -> None:
     began = []
+    reached = []
     tried = asyncio.Event()
 
     @ct.tool(timeout=None)
@@ -107,6 +108,7 @@ async def test_an_agent_that_was_stopped_cannot_begin_new_calls(isolation: str) 
         """Go on after the end."""
         await ctx.call("note", {"what": "alive"})
         try:
+            reached.append("the end of its first call")  # the end of `note` is not yet that of the call
             await asyncio.sleep(60)
         except asyncio.CancelledError:
             seen = await ctx.call("note", {"what": "dead"})
@@ -117,7 +119,7 @@ async def test_an_agent_that_was_stopped_cannot_begin_new_calls(isolation: str) 
 
     async with Executor(Limits(grace=0.05)) as executor:
         run = asyncio.ensure_future(executor.run([ct.Call("zombie")], ct.Pool.of(note, zombie)))
-        await wait_until(lambda: began)
+        await wait_until(lambda: reached)
         run.cancel()
         await asyncio.wait([run])
         await tried.wait()

@@ -14,9 +14,7 @@ from tests.sdk.strategies.fuzzing import Case, cases, fuzz, places
 
 @pytest.mark.parametrize("case", [case for group in cases().values() for case in group], ids=lambda case: case.name)
 def test_no_mutated_text_makes_a_reader_fail(case: Case) -> None:
-    faults = list(fuzz(case, 0.5, longest=50_000))
-    assert case.runs > 20
-    assert faults == []
+    assert list(fuzz(case, 0.5, longest=50_000, least=50)) == []
 
 
 class Fragile(ParallelRoundsMachine):
