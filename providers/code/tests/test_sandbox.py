@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from random import Random
 
@@ -18,11 +17,12 @@ from concertino_code.sandbox.jailed import JailedSandbox
 from concertino_code.sandbox.limits import ScriptLimits
 from concertino_code.sandbox.outcome import Ending
 from jail_suite import survivors
+from waiting import wait_until
 
 pytestmark = pytest.mark.alone  # it counts marked processes, and those of `test_attacks.py` bear the same mark
 
 MARK = "import ctypes; ctypes.CDLL(None).prctl(15, b'cncSURV', 0, 0, 0)\n"
-FOUR = MARK + "import os, time\nos.fork(); os.fork()\nprint('up', flush=True)\ntime.sleep(60)"
+FOUR = MARK + "import os, time\nos.fork(); os.fork()\nprint('up', flush=True)\ntime.sleep(600)"
 
 
 def resident(pid: int) -> int:
@@ -48,14 +48,6 @@ def plain_python(main: Path) -> subprocess.CompletedProcess[str]:
 
 def handles(pid: int | str) -> int:
     return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
-
-
-async def until_no_survivor(seconds: float) -> list[int]:
-    """Waits until no marked process is left; gives those that are."""
-    end = time.monotonic() + seconds
-    while (left := survivors()) and time.monotonic() < end:  # noqa: ASYNC110
-        await asyncio.sleep(0.02)
-    return left
 
 
 # -- what comes back ---------------------------------------------------------------------------------------------
@@ -262,12 +254,8 @@ async def test_nothing_is_left_after_hundreds_of_executions(sandbox: JailedSandb
                 assert (await sandbox.run("print(1)")).ok
 
     await asyncio.gather(*(one(number) for number in range(400)))
-    assert await until_no_survivor(2.0) == []
-    for _ in range(100):
-        if not children(zygote):
-            break
-        await asyncio.sleep(0.02)
-    assert children(zygote) == ""
+    await wait_until(lambda: not survivors())
+    await wait_until(lambda: not children(zygote))
     after = handles("self"), handles(zygote), resident(zygote), mounts()
     assert after[0] <= before[0]  # fewer where a thread of an earlier test ended meanwhile
     assert after[1] == before[1]
@@ -299,18 +287,12 @@ async def test_no_process_survives_the_death_of_caller_or_zygote(namespaces: Non
     assert caller.stdout is not None
     with caller, caller.stdout:
         zygote = int(await asyncio.to_thread(caller.stdout.readline))
-        for _ in range(100):
-            if len(survivors()) == 32:
-                break
-            await asyncio.sleep(0.05)
-        assert len(survivors()) == 32
+        await wait_until(lambda: len(survivors()) == 32)
         if victim == "zygote":
             caller.send_signal(19)  # SIGSTOP: the caller cannot help, nor start again
         os.kill(caller.pid if victim == "caller" else zygote, 9)
-        left = await until_no_survivor(2.0)
+        await wait_until(lambda: not survivors())
         caller.kill()
-    assert left == []
-    assert await until_no_survivor(2.0) == []
 
 
 async def test_a_dead_zygote_is_replaced_and_no_execution_is_lost(quick_sandbox: JailedSandbox) -> None:
@@ -349,7 +331,7 @@ async def test_a_cancelled_execution_is_gone_at_once(sandbox: JailedSandbox) -> 
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-    assert await until_no_survivor(30.0) == []
+    await wait_until(lambda: not survivors())
 
 
 async def test_a_closed_sandbox_refuses(namespaces: None) -> None:

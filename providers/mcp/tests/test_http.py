@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from concertino import Status
 from concertino_mcp.transport.messages import MESSAGE_BYTES
+from waiting import wait_until
 
 from .conftest import code, open_members
 
@@ -175,8 +176,5 @@ async def test_a_call_that_is_cut_off_is_told_to_the_server(faulty: Faulty) -> N
     faulty.answer = answer
     members = await open_members(url=faulty.url, timeout=0.5)
     assert (await members.call("go")).status is Status.TIMEOUT
-    for _ in range(100):
-        if faulty.cancelled:
-            break
-        await asyncio.sleep(0.05)
+    await wait_until(lambda: faulty.cancelled)
     assert len(faulty.cancelled) == 1

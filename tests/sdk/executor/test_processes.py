@@ -13,6 +13,7 @@ from pathlib import Path
 import concertino as ct
 import pytest
 from concertino.executor import Executor
+from waiting import wait_until
 
 from .faulty import POOL
 
@@ -146,14 +147,11 @@ async def test_a_worker_whose_answer_is_no_longer_awaited_is_killed() -> None:
     async with Executor() as executor:
         before = workers()
         run = asyncio.ensure_future(executor.run([ct.Call("computes_for_ever")], POOL))
-        for _ in range(500):
-            if workers() - before:
-                break
-            await asyncio.sleep(0.01)
+        await wait_until(lambda: workers() - before)
         (worker,) = workers() - before
         run.cancel()
         await asyncio.wait([run])
-        assert await asyncio.to_thread(all_gone_within, 5, [worker])
+        assert await asyncio.to_thread(all_gone_within, 30, [worker])
 
 
 @LINUX
@@ -164,7 +162,7 @@ async def test_closing_the_executor_ends_workers_and_what_their_tools_forked() -
         child = seen.content
         assert not gone(child)
         pids = [*workers(), child]
-    assert await asyncio.to_thread(all_gone_within, 5, pids)
+    assert await asyncio.to_thread(all_gone_within, 30, pids)
 
 
 def busy_for_ever(sign: str) -> None:

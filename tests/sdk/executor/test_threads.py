@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import threading
 import time
@@ -11,14 +10,17 @@ from collections.abc import Iterator
 import concertino as ct
 import pytest
 from concertino.executor import Executor, Limits
+from concertino.executor.isolation.threads import abandoned
+from waiting import until, wait_until
 
 
 @pytest.fixture
 def release() -> Iterator[threading.Event]:
-    """Set at the end of the test, so that hanging threads end with it."""
+    """Set at the end of the test, so that hanging threads end with it, and are gone when the next one begins."""
     event = threading.Event()
     yield event
     event.set()
+    until(lambda: not abandoned())
 
 
 def hanging(release: threading.Event, name: str = "hangs") -> ct.ToolSpec:
@@ -51,11 +53,7 @@ async def test_a_call_that_was_given_up_is_named_until_it_ends(release: threadin
         await executor.run([ct.Call("hangs")], ct.Pool.of(hanging(release)))
         assert executor.health()["abandoned_threads"] == ["concertino:hangs"]
         release.set()
-        for _ in range(200):
-            if not executor.health()["abandoned_threads"]:
-                break
-            await asyncio.sleep(0.01)
-        assert executor.health()["abandoned_threads"] == []
+        await wait_until(lambda: not executor.health()["abandoned_threads"])
 
 
 async def test_a_member_with_too_many_calls_left_running_is_refused_until_they_end(release: threading.Event) -> None:
@@ -68,10 +66,7 @@ async def test_a_member_with_too_many_calls_left_running_is_refused_until_they_e
         assert "4 of its calls" in refused.error.message
         assert fine.content == 1
         release.set()
-        for _ in range(200):
-            if not executor.health()["abandoned_threads"]:
-                break
-            await asyncio.sleep(0.01)
+        await wait_until(lambda: not executor.health()["abandoned_threads"])
         (again,) = await executor.run([ct.Call("stuck")], pool)
         assert again.content == "released"
 
@@ -91,7 +86,7 @@ async def test_a_synchronous_function_sees_the_context_variables_of_its_caller()
 
 
 async def test_a_synchronous_agent_may_wait_for_synchronous_tools_with_a_single_thread_allowed() -> None:
-    @ct.agent(timeout=3)
+    @ct.agent(timeout=30)
     def boss(ctx: ct.Context) -> int:
         """Ask a synchronous tool."""
         return int(ctx.wait(ctx.call("healthy", {"number": 7})).content)
@@ -114,8 +109,4 @@ async def test_no_thread_of_an_executor_is_left_when_it_closes() -> None:
         observations = await executor.run(calls, ct.Pool.of(apart, healthy))
         assert observations[0].content == "concertino:loop:apart"
         assert set(threading.enumerate()) - before
-    for _ in range(200):
-        if set(threading.enumerate()) <= before:
-            break
-        await asyncio.sleep(0.01)
-    assert set(threading.enumerate()) <= before
+    await wait_until(lambda: set(threading.enumerate()) <= before)

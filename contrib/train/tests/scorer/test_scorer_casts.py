@@ -39,10 +39,19 @@ def test_an_author_of_levels_has_all_of_them_in_all_kinds_that_it_writes() -> No
 @pytest.mark.parametrize("form", ["percent_right", "percent_wrong", "right_of"])
 def test_numbers_say_the_share(form: str) -> None:
     for share in (0.1, 0.4, 0.9):
-        numbers = _numbers_of(share, form, Random(1))
+        numbers = _numbers_of(share, form, Random(1), 0.5)
         assert numbers["percent"] == pytest.approx(100 * (1 - share if form == "percent_wrong" else share), abs=0.5)
         assert numbers["right"] == round(share * int(str(numbers["total"])))
         assert int(str(numbers["right"])) + int(str(numbers["wrong"])) == numbers["total"]
+
+
+@pytest.mark.parametrize("scale", [0.0, 0.4, 0.6, 0.99])
+def test_ratings_grow_and_rates_of_errors_fall_on_every_scale(scale: float) -> None:
+    numbers = [_numbers_of(share, "rating", Random(1), scale) for share in LEVELS]
+    ratings = [float(str(each["rating"])) for each in numbers]
+    rates = [float(str(each["rate"])) for each in numbers]
+    assert ratings == sorted(set(ratings))
+    assert rates == sorted(set(rates), reverse=True)
 
 
 def test_ordinals_are_english() -> None:

@@ -29,6 +29,7 @@ def shares(text: str) -> list[float]:
         ("version 1.2.3", []),
         ("since 1998", []),
         ("15 of 12", []),
+        ("0.83 right, 0.1 wrong", [0.83, 0.1]),
     ],
 )
 def test_a_number_has_the_share_of_what_it_is_of(text: str, found: list[float]) -> None:

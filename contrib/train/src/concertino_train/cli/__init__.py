@@ -11,30 +11,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 from concertino.cli import CommandGroup
-
-
-class Command(NamedTuple):
-    """Where a command is, as `module:attribute`, and its line in `--help`."""
-
-    target: str
-    help: str
-
+from concertino.cli.group import CommandPlace
 
 _HERE = __package__
-COMMANDS: dict[str, Command] = {
-    "recipes": Command(f"{_HERE}.recipes:recipes_command", "List the included recipes, or print one."),
-    "collect": Command(f"{_HERE}.collect:collect_command", "Collect teacher trajectories into a dataset."),
-    "sft": Command(f"{_HERE}.sft:sft_command", "Train a policy on good trajectories (SFT)."),
-    "audit": Command(f"{_HERE}.audit:audit_command", "Check a reward for faults before training on it."),
-    "rl": Command(f"{_HERE}.rl:rl_command", "Train a policy by reinforcement learning."),
-    "eval": Command(f"{_HERE}.eval:eval_command", "Evaluate a checkpoint on tasks, optionally with another pool."),
-    "export": Command(f"{_HERE}.export:export_command", "Export a checkpoint as a ready-to-use model."),
-    "study": Command(f"{_HERE}.study:study_command", "Train arms that differ in one thing, over seeds, and compare."),
-    "inspect-template": Command(
+COMMANDS: dict[str, CommandPlace] = {
+    "recipes": CommandPlace(f"{_HERE}.recipes:recipes_command", "List the included recipes, or print one."),
+    "collect": CommandPlace(f"{_HERE}.collect:collect_command", "Collect teacher trajectories into a dataset."),
+    "sft": CommandPlace(f"{_HERE}.sft:sft_command", "Train a policy on good trajectories (SFT)."),
+    "audit": CommandPlace(f"{_HERE}.audit:audit_command", "Check a reward for faults before training on it."),
+    "rl": CommandPlace(f"{_HERE}.rl:rl_command", "Train a policy by reinforcement learning."),
+    "eval": CommandPlace(f"{_HERE}.eval:eval_command", "Evaluate a checkpoint on tasks, optionally with another pool."),
+    "export": CommandPlace(f"{_HERE}.export:export_command", "Export a checkpoint as a ready-to-use model."),
+    "study": CommandPlace(
+        f"{_HERE}.study:study_command", "Train arms that differ in one thing, over seeds, and compare."
+    ),
+    "inspect-template": CommandPlace(
         f"{_HERE}.template:template_command", "Show what a chat template makes of a conversation."
     ),
 }

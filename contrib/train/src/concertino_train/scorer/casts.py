@@ -86,12 +86,12 @@ def draw_cast(voices: Sequence[Voice], topics: Sequence[Topic], rng: Random, set
     question = rng.choice(topic.questions)
     kind = settings.kind or (rng.choice(KINDS) if rng.random() < 0.6 else None)
     voice = rng.choice(voices) if rng.random() < 0.5 else None
+    scale = rng.random()
     shares = _shares(size, rng, settings.gap)
     cards = []
     for place in range(size):
-        writer = _CardWriter(
-            voice or rng.choice(voices), kind or rng.choice(KINDS), topic, _other(topic, topics, rng), rng
-        )
+        spoken_by, spoken_in = voice or rng.choice(voices), kind or rng.choice(KINDS)
+        writer = _CardWriter(spoken_by, spoken_in, scale, topic, _other(topic, topics, rng), rng)
         if mode == "general":
             share, honesty = shares[place], _honesty(settings, rng)
             lines = writer.general(share if honesty == "honest" else rng.random(), silent=honesty == "silent")
@@ -134,9 +134,10 @@ def _other(topic: Topic, topics: Sequence[Topic], rng: Random) -> Topic:
 class _CardWriter:
     """Writes the card of one member."""
 
-    def __init__(self, voice: Voice, kind: str, topic: Topic, other: Topic, rng: Random) -> None:
+    def __init__(self, voice: Voice, kind: str, scale: float, topic: Topic, other: Topic, rng: Random) -> None:
         self.voice = voice
         self.kind = kind
+        self.scale = scale
         self.topic = topic
         self.other = other
         self.rng = rng
@@ -148,7 +149,7 @@ class _CardWriter:
             return [self.voice.about_topic("purpose", self._called(self.topic), self.name, self.rng)]
         called = self._called(self.topic)
         count = self.rng.choice((1, 1, 1, 2, 3))
-        return [self.voice.about_share(self.kind, share, called, self.name, self.rng)[0] for _ in range(count)]
+        return [self._about_share(share, called)[0] for _ in range(count)]
 
     def made_for(self, fits: bool) -> list[str]:
         """What it is made for: the topic of the question, or another one."""
@@ -177,10 +178,13 @@ class _CardWriter:
     def _spoken(self, share: float, called: str) -> str:
         """A sentence about a share that names the topic."""
         for _ in range(12):
-            text, spoken = self.voice.about_share(self.kind, share, called, self.name, self.rng)
+            text, spoken = self._about_share(share, called)
             if spoken:
                 return text
         return self._about_topic("strong_topic" if share > 0.5 else "weak_topic", called)
+
+    def _about_share(self, share: float, called: str) -> tuple[str, bool]:
+        return self.voice.about_share(self.kind, share, called, self.name, self.rng, scale=self.scale)
 
     def _about_topic(self, what: str, called: str) -> str:
         return self.voice.about_topic(what, called, self.name, self.rng)

@@ -41,7 +41,7 @@ class CardText:
     Attributes:
         ids: of the words; `NUMBER` where a number stands. Shape (tokens,).
         values: the numbers, NaN where a word stands.
-        shares: of numbers that are a part of another one, or a percentage; else NaN.
+        shares: of numbers that are a part of another one, a percentage, or between 0 and 1; else NaN.
     """
 
     ids: tuple[int, ...]
@@ -71,6 +71,8 @@ def read_text(text: str, words: Mapping[str, int], percent: str = "percent") -> 
     for place in places:
         if math.isnan(shares[place]) and words.get(percent, UNKNOWN) in ids[place + 1 : place + 2]:
             shares[place] = min(values[place] / 100, 1.0)
+        elif math.isnan(shares[place]) and 0 < values[place] < 1:
+            shares[place] = values[place]
     return CardText(tuple(ids), tuple(values), tuple(shares))
 
 

@@ -100,7 +100,9 @@ class Voice:
         own = [text for each in self._families for text in each.plain.get("neutral", ())]
         self._neutral = own or _families(_PLAIN).plain["neutral"]
 
-    def about_share(self, kind: str, share: float, topic: str, name: str, rng: Random) -> tuple[str, bool]:
+    def about_share(
+        self, kind: str, share: float, topic: str, name: str, rng: Random, *, scale: float = 0.5
+    ) -> tuple[str, bool]:
         """A sentence that means a share of right answers, and whether it speaks of the topic.
 
         Args:
@@ -108,6 +110,7 @@ class Voice:
             share: 0 to 1; words and whole sentences are those of the nearest level.
             topic: a noun phrase.
             name: the member's.
+            scale: 0 to 1, which scale ratings and rates are on; only numbers on one scale can be compared.
         """
         level = min(LEVELS, key=lambda each: abs(each - share))
         families = rng.choice(self._families)
@@ -120,7 +123,7 @@ class Voice:
             return _filled(frame.replace("{a_word}", _with_article(word)).replace("{word}", word), topic, name)
         if forms and (not whole or rng.random() < 0.4):
             form = rng.choice(sorted(forms))
-            return _filled(rng.choice(forms[form]), topic, name, _numbers_of(share, form, rng))
+            return _filled(rng.choice(forms[form]), topic, name, _numbers_of(share, form, rng, scale))
         return _filled(rng.choice(whole or _families(_PLAIN).levelled[kind][level]), topic, name)
 
     def neutral(self, topic: str, name: str, rng: Random) -> str:
@@ -144,9 +147,11 @@ def _with_article(word: str) -> str:
     return f"{'an' if spoken_as_vowel else 'a'} {word}"
 
 
-def _numbers_of(share: float, form: str, rng: Random) -> Mapping[str, object]:
+def _numbers_of(share: float, form: str, rng: Random, scale: float) -> Mapping[str, object]:
     """The numbers of a sentence, on a scale that is drawn: 12 of 15 and 320 of 400 mean the same."""
     total, field_size = rng.choice(_TOTALS), rng.randint(6, 60)
+    best_rating, worst_rate = 10 ** (0.7 + 3 * scale), 10 ** (0.3 + 2 * scale)
+    least_rating = best_rating / 3 if scale > 0.5 else 0.0  # such as Elo, which does not begin at 0
     most = rng.choice((5, 5, 5, 6, 10)) if form == "stars" else rng.choice(_POINTS)
     right, place = round(share * total), 1 + round((1 - share) * (field_size - 1))
     grade = _GRADES[min(len(_GRADES) - 1, int(share * len(_GRADES)))]
@@ -165,7 +170,18 @@ def _numbers_of(share: float, form: str, rng: Random) -> Mapping[str, object]:
         "a_grade": _with_article(grade),
         "every": max(1, round(1 / max(1 - share, 0.002))),
         "percent": round(percent) if rng.random() < 0.75 else round(percent, 1),
+        "fraction": f"{share:.{rng.choice((1, 2, 2, 3))}f}",
+        "fraction_wrong": f"{1 - share:.{rng.choice((2, 2, 3))}f}",
+        "per_thousand": round(1000 * (1 - share)),
+        "top": max(1, round(100 * (1 - share))),
+        "rating": _short(least_rating + share * (best_rating - least_rating)),
+        "rate": _short((1 - share) * worst_rate),
     }
+
+
+def _short(number: float) -> str:
+    """A number with about three digits."""
+    return f"{number:.1f}" if number < 20 else str(round(number))
 
 
 def _filled(text: str, topic: str, name: str, numbers: Mapping[str, object] | None = None) -> tuple[str, bool]:
