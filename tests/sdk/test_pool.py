@@ -58,6 +58,27 @@ def test_without_leaves_out_what_matches() -> None:
     assert [m.name for m in POOL.without("b/*", "m/large").members] == ["a/search", "a/sum", "m/small"]
 
 
+def test_members_can_be_arranged_for_a_question_and_the_others_are_left_out() -> None:
+    arranged = POOL.alias({"a/sum": "plus"}).arranged(["plus", "a/search"])
+    assert [name for name, _ in arranged.actions] == ["plus", "search"]
+    assert arranged.roles == POOL.roles
+    assert {model.name for model in arranged.models} == {model.name for model in POOL.models}
+    assert POOL.arranged([]).actions == ()
+    for wrong in (["a/sum", "a/sum"], ["m/small"]):
+        with pytest.raises(ct.PoolError, match="is a model or stands twice; name each member once"):
+            POOL.arranged(wrong)
+    with pytest.raises(ct.PoolError, match="did you mean 'a/search'"):
+        POOL.arranged(["a/serch"])
+
+
+def test_a_card_is_what_the_orchestrator_reads() -> None:
+    pool = POOL.offering("m/small").describe({"m/small": "Quick."})
+    assert [pool.card(spec) for _, spec in pool.actions] == [
+        tool["function"]["description"] for tool in pool.to_openai()
+    ]
+    assert "Quick." in pool.card(pool.actions[-1].spec)
+
+
 def test_a_pattern_that_matches_nothing_names_near_members() -> None:
     with pytest.raises(ct.PoolError, match=r"no member 'a/serch'; did you mean 'a/search'"):
         POOL.only("a/serch")

@@ -48,7 +48,7 @@ class Row:
     status: str
     code: str
     attempts: int
-    seconds: float = 5.0
+    seconds: float = 30.0
     timeout: float | None = None
     plain: bool = False
 

@@ -293,6 +293,23 @@ class Pool:
             names = names | more
         return names
 
+    def arranged(self, names: Sequence[str]) -> Pool:
+        """With these tools and agents alone, in this order; models, roles and aliases stay.
+
+        Args:
+            names: visible, full or unambiguous short names, each once.
+
+        Raises:
+            PoolError: a name is of no tool or agent, or stands twice.
+        """
+        found = [self[name] for name in names]
+        wrong = [spec.name for place, spec in enumerate(found) if spec in found[:place] or spec in self.models]
+        if wrong:
+            raise PoolError(
+                f"arranged({list(names)!r}): {wrong[0]!r} is a model or stands twice; name each member once"
+            )
+        return self._copy((*self.models, *found))
+
     def without(self, *patterns: str) -> Pool:
         """Leave out what matches.
 
@@ -478,10 +495,10 @@ class Pool:
 
     def to_openai(self) -> list[dict[str, Any]]:
         """The action space as OpenAI-style function objects."""
-        return [function_object(visible, self._described(spec), spec.input_schema) for visible, spec in self.actions]
+        return [function_object(visible, self.card(spec), spec.input_schema) for visible, spec in self.actions]
 
-    def _described(self, spec: Spec) -> str:
-        """The text that the orchestrator reads about a member: the first hook's, else its own or its model's."""
+    def card(self, spec: ToolSpec) -> str:
+        """The text that the orchestrator reads about a tool or agent: the first hook's, else its own or its model's."""
         for hook in self._manager.describe_hooks() if self._manager is not None else ():
             text = hook(spec=spec)
             if text is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -60,7 +61,8 @@ def cut_blocks(text: str, tags: Sequence[str], *, repeating: str = "", stray: bo
     opened: tuple[str, int, int] | None = None
     position = 0
     for mark in _tags(tuple(tags)).finditer(text):
-        name, closing, (start, end) = mark[2], bool(mark[1]), mark.span()
+        # Interned, because the blocks of all replies of a run are kept.
+        name, closing, (start, end) = sys.intern(mark[2]), bool(mark[1]), mark.span()
         if opened is not None:
             tag, opened_at, begin = opened
             if closing and name == tag:

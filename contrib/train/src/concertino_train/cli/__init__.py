@@ -2,7 +2,7 @@
 
 options   what several commands take      settings  from a command line to a training
 dry_run   what would be done              estimate  memory, tokens, arithmetic, money
-collect, sft, audit, rl, eval, export, study, recipes, template  a command each
+collect, sft, audit, rl, eval, export, study, recipes, scorer, template  a command each
 
 Invariant: `--help` imports no command and no torch; results go to stdout, progress and errors to stderr.
 """
@@ -28,6 +28,7 @@ COMMANDS: dict[str, CommandPlace] = {
     "study": CommandPlace(
         f"{_HERE}.study:study_command", "Train arms that differ in one thing, over seeds, and compare."
     ),
+    "scorer": CommandPlace(f"{_HERE}.scorer:scorer_command", "Train a scorer, which reads descriptions of members."),
     "inspect-template": CommandPlace(
         f"{_HERE}.template:template_command", "Show what a chat template makes of a conversation."
     ),

@@ -1,25 +1,25 @@
-"""The network of a scorer: a question and a card in, a distribution of the share of right answers out.
+"""The network of a scorer, for training; `concertino_scorer.network` reads with it.
 
-Each card is read without the others, so a choice does not depend on the order of the cards. Word vectors are frozen.
-Words that training often sees have a small vector of their own beside it, which is left out at random, so that the
-frozen ones have to be read. What the question says is matched to each word of the card.
+Each card is read without the others, so a choice does not depend on the order of the cards; what compares them stands
+in the features of their words. Word vectors are frozen. Words that training often sees have a small vector of their own
+beside it, which is left out at random, so that the frozen ones have to be read.
 
-The output is a mixture of two beta distributions: what the card means, with a weight, and the uniform one, for a card
-that lies. Evidence of earlier calls changes both, and their weights, in closed form (`posterior`).
+The output is a belief per card (`concertino_scorer.beliefs`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
+from concertino_scorer.features import FEATURES
+from concertino_scorer.reading import MOST_TOKENS
 from torch import Tensor, nn
 from torch.nn import functional
-
-from .reading import FEATURES, MOST_TOKENS
 
 
 @dataclass(frozen=True)
@@ -30,34 +30,31 @@ class NetworkSettings:
         width: of the hidden vectors.
         layers: of self-attention over the words of a card.
         heads: of each.
-        match: width of the vectors by which question and card are matched.
         forget: share of own word vectors that a training step leaves out.
+        dropout: of the layers.
     """
 
     width: int = 96
     layers: int = 2
     heads: int = 4
-    match: int = 64
     forget: float = 0.3
+    dropout: float = 0.1
 
 
 class CardBatch(NamedTuple):
-    """Cards and questions, padded.
+    """Cards, padded.
 
     Attributes:
-        ids, mask: of cards, shape (cards, tokens).
+        ids, mask: shape (cards, tokens).
         features: shape (cards, tokens, FEATURES).
-        question_ids, question_mask: shape (cards, question tokens).
     """
 
     ids: Tensor
     mask: Tensor
     features: Tensor
-    question_ids: Tensor
-    question_mask: Tensor
 
 
-class Belief(NamedTuple):
+class BatchBelief(NamedTuple):
     """What is believed of each card's share of right answers; each shape (cards,).
 
     Attributes:
@@ -80,50 +77,46 @@ class CardNetwork(nn.Module):
     """Reads cards.
 
     Args:
-        vectors: frozen, of words by id, shape (words, size); the last `FROZEN_EXTRA` columns are not matched.
+        vectors: frozen, of words by id, shape (words, size).
         own: for each word the row of its own vector, 0 for none; shape (words,).
     """
-
-    FROZEN_EXTRA = 2
 
     def __init__(self, vectors: Tensor, own: Tensor, settings: NetworkSettings | None = None) -> None:
         super().__init__()
         self.settings = settings = settings or NetworkSettings()
-        width, meaning = settings.width, vectors.shape[1] - self.FROZEN_EXTRA
+        width = settings.width
         self.vectors: Tensor
         self.own_rows: Tensor
-        self.register_buffer("vectors", vectors)
-        self.register_buffer("own_rows", own)
+        self.register_buffer("vectors", vectors, persistent=False)
+        self.register_buffer("own_rows", own, persistent=False)
         self.own = nn.Embedding(int(own.max()) + 1, width)
         nn.init.zeros_(self.own.weight)
         self.enter = nn.Linear(vectors.shape[1], width)
-        self.numbers = nn.Linear(FEATURES, width)
+        self.features = nn.Linear(FEATURES, width)
         self.places = nn.Embedding(MOST_TOKENS, width)
         nn.init.normal_(self.places.weight, std=0.02)
-        self.match_card = nn.Linear(meaning, settings.match, bias=False)
-        self.match_question = nn.Linear(meaning, settings.match, bias=False)
-        for matched in (self.match_card, self.match_question):
-            nn.init.eye_(matched.weight)  # at first, words match where their frozen vectors do
-        self.matched = nn.Linear(3, width)
         self.neighbours = nn.Conv1d(width, width, 5, padding=2)
+        gelu = partial(functional.gelu, approximate="tanh")
         self.layers = nn.ModuleList(
-            nn.TransformerEncoderLayer(width, settings.heads, 2 * width, 0.1, "gelu", batch_first=True, norm_first=True)
+            nn.TransformerEncoderLayer(
+                width, settings.heads, 2 * width, settings.dropout, gelu, batch_first=True, norm_first=True
+            )
             for _ in range(settings.layers)
         )
         self.weigh = nn.Linear(width, 4)
-        self.tell = nn.Sequential(nn.Linear(5 * width, width), nn.GELU(), nn.Linear(width, 3))
+        self.tell = nn.Sequential(nn.Linear(5 * width, width), nn.GELU("tanh"), nn.Linear(width, 3))
 
-    def forward(self, batch: CardBatch) -> Belief:
+    def forward(self, batch: CardBatch) -> BatchBelief:
         """Read a batch."""
-        frozen = self.vectors[batch.ids]
         rows = self.own_rows[batch.ids]
         if self.training:
             rows = rows * (torch.rand(rows.shape) > self.settings.forget)
-        hidden = self.enter(frozen) + self.own(rows) * (rows > 0).unsqueeze(-1) + self.numbers(batch.features)
-        hidden = hidden + self.matched(self._matches(frozen, batch)) + self.places.weight[: batch.ids.shape[1]]
+        own = self.own(rows) * (rows > 0).unsqueeze(-1)
+        hidden = self.enter(self.vectors[batch.ids]) + own + self.features(batch.features)
+        hidden = hidden + self.places.weight[: batch.ids.shape[1]]
         seen = batch.mask.unsqueeze(-1)
         hidden = hidden * seen
-        hidden = hidden + functional.gelu(self.neighbours(hidden.transpose(1, 2)).transpose(1, 2))
+        hidden = hidden + functional.gelu(self.neighbours(hidden.transpose(1, 2)).transpose(1, 2), approximate="tanh")
         for layer in self.layers:
             hidden = layer(hidden, src_key_padding_mask=~batch.mask)
         weights = self.weigh(hidden).masked_fill(~seen, -1e9).softmax(1)
@@ -132,42 +125,12 @@ class CardNetwork(nn.Module):
         told = self.tell(torch.cat([pooled, mean], -1))
         precision = (1 + 2 * functional.softplus(told[:, 1] + 1.5)).clamp(max=60)
         # Away from 0 and 1, where logarithms have no gradient.
-        return Belief(0.01 + 0.98 * told[:, 0].sigmoid(), precision, 0.02 + 0.96 * (told[:, 2] + 2).sigmoid())
-
-    def _matches(self, frozen: Tensor, batch: CardBatch) -> Tensor:
-        """How each word of a card fits the question: its best word, several of them, and all; (cards, tokens, 3)."""
-        meaning = slice(0, frozen.shape[-1] - self.FROZEN_EXTRA)
-        card = functional.normalize(self.match_card(frozen[..., meaning]), dim=-1)
-        asked = self.match_question(self.vectors[batch.question_ids][..., meaning])
-        question = functional.normalize(asked, dim=-1)
-        alike = torch.einsum("ctd,cqd->ctq", card, question).masked_fill(~batch.question_mask[:, None], -1.0)
-        whole = functional.normalize((question * batch.question_mask.unsqueeze(-1)).sum(1), dim=-1)
-        several = torch.logsumexp(8 * alike, -1) / 8
-        return torch.stack([alike.max(-1).values, several, torch.einsum("ctd,cd->ct", card, whole)], -1)
+        return BatchBelief(0.01 + 0.98 * told[:, 0].sigmoid(), precision, 0.02 + 0.96 * (told[:, 2] + 2).sigmoid())
 
 
-def posterior(belief: Belief, right: Tensor, wrong: Tensor) -> Tensor:
-    """The expected share after some calls, exactly: each part of the mixture is conjugate to their outcomes.
-
-    Args:
-        right: right answers of each card's member so far, shape (cards,).
-        wrong: wrong ones.
-    """
-    alpha, beta = belief.mean * belief.precision, (1 - belief.mean) * belief.precision
-    one = torch.ones_like(alpha)
-    told = belief.trust.log() + _log_beta(alpha + right, beta + wrong) - _log_beta(alpha, beta)
-    lied = (1 - belief.trust).log() + _log_beta(one + right, one + wrong)
-    trust = (told - torch.logaddexp(told, lied)).exp()
-    return trust * (alpha + right) / (belief.precision + right + wrong) + (1 - trust) * (1 + right) / (
-        2 + right + wrong
-    )
-
-
-def _log_beta(alpha: Tensor, beta: Tensor) -> Tensor:
-    return torch.lgamma(alpha) + torch.lgamma(beta) - torch.lgamma(alpha + beta)
-
-
-def loss_of(belief: Belief, shares: Tensor, sizes: Sequence[int], *, spread: float = 0.1, ranking: float = 0.7) -> Any:
+def loss_of(
+    belief: BatchBelief, shares: Tensor, sizes: Sequence[int], *, spread: float = 0.1, ranking: float = 0.7
+) -> Tensor:
     """The loss over casts: how unlikely the true shares are, and how far the order is from theirs.
 
     Args:
@@ -185,3 +148,7 @@ def loss_of(belief: Belief, shares: Tensor, sizes: Sequence[int], *, spread: flo
     ]
     order = [-((true / spread).softmax(0) * (found / spread).log_softmax(0)).sum() for found, true in parts]
     return unlikely + ranking * torch.stack(order).mean()
+
+
+def _log_beta(alpha: Tensor, beta: Tensor) -> Tensor:
+    return torch.lgamma(alpha) + torch.lgamma(beta) - torch.lgamma(alpha + beta)

@@ -15,7 +15,7 @@ Invariant: a sentence that is drawn has no slot left, and equal arguments with a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -81,6 +81,30 @@ def _families(author: str) -> _Families:
         else:
             found.plain[kind] = tuple(record["texts"])
     return found
+
+
+def texts_of(author: str) -> Iterator[str]:
+    """All sentences of an author, with their slots.
+
+    Raises:
+        UsageError: the author is unknown.
+    """
+    families = _families(author)
+    for levels in families.levelled.values():
+        yield from (text for texts in levels.values() for text in texts)
+    for forms in families.forms.values():
+        yield from (text for texts in forms.values() for text in texts)
+    yield from families.frames
+    yield from (text for texts in families.plain.values() for text in texts)
+
+
+def words_of(author: str) -> Mapping[float, Texts]:
+    """The words of an author that stand for a share, by their level.
+
+    Raises:
+        UsageError: the author is unknown.
+    """
+    return _families(author).words
 
 
 class Voice:

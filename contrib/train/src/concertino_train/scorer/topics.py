@@ -31,11 +31,28 @@ class Topic:
 @cache
 def _all_topics() -> tuple[Topic, ...]:
     found: dict[str, Topic] = {}
+    called: dict[str, str] = {}
+    asked: set[str] = set()
     folder = resources.files(__package__).joinpath("topics")
     for file in sorted(folder.iterdir(), key=lambda each: each.name):
         for row in map(json.loads, filter(str.strip, file.read_text(encoding="utf-8").splitlines())):
-            found[row["topic"]] = Topic(row["topic"], row["field"], tuple(row["names"]), tuple(row["questions"]))
+            # A question that two topics share would tell neither.
+            questions = tuple(question for question in dict.fromkeys(row["questions"]) if question not in asked)
+            asked.update(questions)
+            topic = Topic(row["topic"], row["field"], tuple(row["names"]), questions)
+            # Two writers may have had the same topic: their cards could not be told apart.
+            words = [name.lower() for name in (topic.name, *topic.names)]
+            same = next((called[word] for word in words if word in called), topic.name)
+            found[same] = _joined(found[same], topic) if same in found else topic
+            called.update(dict.fromkeys(words, same))
     return tuple(found.values())
+
+
+def _joined(one: Topic, other: Topic) -> Topic:
+    names, questions = (
+        tuple(dict.fromkeys(a + b)) for a, b in ((one.names, other.names), (one.questions, other.questions))
+    )
+    return Topic(one.name, one.field, names, questions)
 
 
 def load_topics(*, held_out: bool = False) -> list[Topic]:

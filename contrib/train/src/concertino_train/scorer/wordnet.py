@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 from concertino import UsageError
+from concertino_scorer.words import base_form
 from numpy.typing import NDArray
 
 DEBIAN = Path("/usr/share/wordnet")
@@ -35,12 +36,6 @@ _LITTLE_WORDS = (
     "it its into than such used using"
 )
 _SKIPPED = frozenset(_LITTLE_WORDS.split())
-_ENDINGS = tuple(
-    (ending, other)
-    for endings, other in (("s es ed ing er est ly", ""), ("ed ing er est", "e"), ("ies ily", "y"), ("men", "man"))
-    for ending in endings.split()
-)
-_DOUBLED = re.compile(r"(.*?([bdgklmnprt]))\2(?:ed|ing|er|est)")
 
 
 class Pointer(NamedTuple):
@@ -111,7 +106,8 @@ class WordNet:
         return frozenset(word for word in words if re.fullmatch(r"[a-z][a-z'-]*", word))
 
     @cached_property
-    def _irregular(self) -> dict[str, str]:
+    def irregular(self) -> dict[str, str]:
+        """Base forms of forms that no rule makes."""
         found: dict[str, str] = {}
         for part in PARTS:
             file = self.folder / f"{part}.exc"
@@ -122,16 +118,7 @@ class WordNet:
 
     def lemma(self, word: str) -> str:
         """The base form of a word, the word itself if there is none."""
-        if word in self.lemmas:
-            return word
-        if (base := self._irregular.get(word, "")) in self.lemmas:
-            return base
-        for ending, other in _ENDINGS:
-            stem = word.removesuffix(ending) + other
-            if word.endswith(ending) and len(stem) > 1 and stem in self.lemmas:
-                return stem
-        doubled = _DOUBLED.fullmatch(word)
-        return doubled[1] if doubled and doubled[1] in self.lemmas else word
+        return base_form(word, self.lemmas, self.irregular)
 
     def gloss_words(self, synset: Synset) -> list[str]:
         """The words of a gloss that carry meaning, in their base forms."""
@@ -176,7 +163,16 @@ def meaning(net: WordNet, words: list[str], size: int, seed: int = 0) -> NDArray
         torch.manual_seed(seed)
         left, weights, _ = torch.svd_lowrank(matrix, q=min(size + 14, *matrix.shape), niter=4)
     vectors = (left * weights.sqrt())[:, :size].numpy()
+    vectors = np.pad(vectors, ((0, 0), (0, size - vectors.shape[1])))  # few words have few singular values
     found: NDArray[np.float32] = vectors / (np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-6)
+    return found
+
+
+def rarity(net: WordNet, words: list[str]) -> NDArray[np.float32]:
+    """How few synsets each word is in, or in the gloss of; 0 (in all) to 1, shape (words,)."""
+    used = Counter(word for synset in net.synsets.values() for word in {*synset.words, *net.gloss_words(synset)})
+    counts = np.array([1 + used[word] for word in words])
+    found: NDArray[np.float32] = (1 - np.log(counts) / np.log(1 + len(net.synsets))).astype(np.float32)
     return found
 
 

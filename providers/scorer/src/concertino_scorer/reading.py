@@ -13,22 +13,26 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-FEATURES = 8
-"""Numbers per token: is a number; has a share; the share; log10; per 100; per 10; place among like ones; how like."""
+NUMBER_FEATURES = 8
+"""Of each token: is a number; has a share; the share; log10; per 100; per 10; place among like ones; how like."""
 
 NUMBER, UNKNOWN = 0, 1
 """Ids of a number and of a word that is in no vocabulary. Words begin at 2."""
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_][\w'’]*|[%$€#/.;:!?]")
+PUNCTUATION = tuple("%$€#/.;:!?")
+"""Signs that are read as words."""
+_ENDS = frozenset(".;!?")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 MOST_TOKENS = 96
 """Of a text; the rest is not read."""
 
+_LARGEST = 1e12
 _CONTEXT, _REACH = 4, 7
 
 Floats = NDArray[np.float32]
@@ -42,15 +46,17 @@ class CardText:
         ids: of the words; `NUMBER` where a number stands. Shape (tokens,).
         values: the numbers, NaN where a word stands.
         shares: of numbers that are a part of another one, a percentage, or between 0 and 1; else NaN.
+        sentences: the number of the sentence that a token is in.
     """
 
     ids: tuple[int, ...]
     values: tuple[float, ...]
     shares: tuple[float, ...]
+    sentences: tuple[int, ...]
 
 
 def read_text(text: str, words: Mapping[str, int], percent: str = "percent") -> CardText:
-    """The tokens of a text, `MOST_TOKENS` at most.
+    """The tokens of a text, `MOST_TOKENS` at most; of an empty text, one unknown word.
 
     Args:
         words: ids by word, in small letters; must give base forms for others, if it is to know them.
@@ -58,11 +64,15 @@ def read_text(text: str, words: Mapping[str, int], percent: str = "percent") -> 
     """
     ids: list[int] = []
     values: list[float] = []
-    for token in _TOKEN.findall(text)[:MOST_TOKENS]:
-        is_number = token[0].isdigit()
+    sentences: list[int] = []
+    sentence = 0
+    for token in [found[0] for found in islice(_TOKEN.finditer(text), MOST_TOKENS)] or [""]:
+        is_number = token[:1].isdecimal()
         word = percent if token == "%" else token.lower().replace("’", "'")
         ids.append(NUMBER if is_number else words.get(word, UNKNOWN))
         values.append(_value(token) if is_number else math.nan)
+        sentences.append(sentence)
+        sentence += token in _ENDS
     shares = [math.nan] * len(ids)
     places = [place for place, value in enumerate(values) if not math.isnan(value)]
     for one, other in pairwise(places):
@@ -73,19 +83,19 @@ def read_text(text: str, words: Mapping[str, int], percent: str = "percent") -> 
             shares[place] = min(values[place] / 100, 1.0)
         elif math.isnan(shares[place]) and 0 < values[place] < 1:
             shares[place] = values[place]
-    return CardText(tuple(ids), tuple(values), tuple(shares))
+    return CardText(tuple(ids), tuple(values), tuple(shares), tuple(sentences))
 
 
 def _value(token: str) -> float:
     plain = token.replace(",", "") if _THOUSANDS.fullmatch(token) else token.replace(",", ".")
     try:
-        return float(plain)
+        return min(float(plain), _LARGEST)
     except ValueError:  # such as a version, 1.2.3
-        return float(re.split(r"[.,]", token)[0])
+        return min(float(re.split(r"[.,]", token)[0]), _LARGEST)
 
 
 def number_features(cards: Sequence[CardText], vectors: Floats) -> list[Floats]:
-    """What is known of each token of each card, shape (tokens, FEATURES), beside the other cards of a cast.
+    """What is known of each token of each card, shape (tokens, NUMBER_FEATURES), beside the other cards of a cast.
 
     Args:
         vectors: of words by id; numbers are alike as far as the words around them are.

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from concertino_train.scorer.reading import FEATURES, NUMBER, UNKNOWN, number_features, read_text
+from concertino_scorer.reading import NUMBER, NUMBER_FEATURES, UNKNOWN, number_features, read_text
 
 WORDS = {
     word: number for number, word in enumerate(["percent", "right", "of", "errors", "in", "tasks", "wrong", "every"], 2)
@@ -48,7 +48,7 @@ def test_like_numbers_of_other_cards_give_a_place_that_no_order_changes() -> Non
     texts = ["4 errors in tasks", "9 errors in tasks", "1 errors in tasks"]
     cards = [read_text(text, WORDS) for text in texts]
     features = number_features(cards, VECTORS)
-    assert [each.shape for each in features] == [(4, FEATURES)] * 3
+    assert [each.shape for each in features] == [(4, NUMBER_FEATURES)] * 3
     places = [float(each[0, 6]) for each in features]
     assert places[1] > places[0] > places[2]
     again = number_features(cards[::-1], VECTORS)[::-1]
@@ -58,4 +58,4 @@ def test_like_numbers_of_other_cards_give_a_place_that_no_order_changes() -> Non
 def test_a_card_without_a_number_and_an_empty_one_have_no_number_features() -> None:
     features = number_features([read_text("right", WORDS), read_text("", WORDS)], VECTORS)
     assert not features[0].any()
-    assert features[1].shape == (0, FEATURES)
+    assert features[1].shape == (1, NUMBER_FEATURES)

@@ -1,0 +1,76 @@
+"""`concertino train scorer`: train a scorer of members, or measure one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from concertino_train.scorer.evaluation import ReadingFigure
+
+
+@click.command("scorer")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--steps", type=click.IntRange(1), default=4000, show_default=True, help="Steps of each of its two stages."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of all draws.")
+@click.option("--wordnet", type=click.Path(path_type=Path, file_okay=False), help="Folder of WordNet's files.")
+@click.option("--figures", is_flag=True, help="Train nothing; measure the scorer of FILE.")
+@click.option("--casts", type=click.IntRange(1), default=300, show_default=True, help="Questions for each figure.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+def scorer_command(
+    file: Path, steps: int, seed: int, wordnet: Path | None, figures: bool, casts: int, as_json: bool
+) -> None:
+    """Train a scorer of members and write it to FILE.
+
+    It reads descriptions of members and says how often each is expected to be right on a question. The training takes
+    one to two hours of processor time, and continues where it stood if it is interrupted. The figures are of authors
+    and topics that it did not read.
+    """
+    from concertino_scorer.scorer import Scorer
+
+    from concertino_train.scorer import HELD_OUT, Voice, load_topics
+    from concertino_train.scorer.evaluation import reading_figures
+    from concertino_train.scorer.training import ScorerSettings, ScorerTraining
+    from concertino_train.scorer.wordnet import DEBIAN
+
+    if not figures:
+        settings = ScorerSettings(sentence_steps=steps, cast_steps=steps, seed=seed)
+        training = ScorerTraining(settings, file.with_suffix(".state"), _report, wordnet or DEBIAN)
+        training.run().save(file)
+        training.state.unlink()
+    found = []
+    held_out = [Voice(author) for author in HELD_OUT]
+    for figure in reading_figures(Scorer.load(file), held_out, load_topics(held_out=True), casts=casts):
+        found.append(figure)
+        if not as_json:
+            click.echo(_line(figure))
+    if as_json:
+        click.echo(json.dumps([_data(figure) for figure in found], indent=1))
+
+
+def _report(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _line(figure: ReadingFigure) -> str:
+    low, high = figure.interval
+    beside = "" if figure.heuristic is None else f", heuristic {figure.heuristic:.2f}"
+    return f"{figure.what:<46} {figure.share:.2f} [{low:.2f}, {high:.2f}]   chance {figure.chance:.2f}{beside}"
+
+
+def _data(figure: ReadingFigure) -> dict[str, object]:
+    low, high = figure.interval
+    return {
+        "what": figure.what,
+        "share": figure.share,
+        "low": low,
+        "high": high,
+        "casts": figure.casts,
+        "chance": figure.chance,
+        "heuristic": figure.heuristic,
+    }

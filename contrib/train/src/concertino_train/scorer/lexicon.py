@@ -1,0 +1,120 @@
+"""The lexicon of a scorer: words by number, what each means, how rare it is and how good it sounds.
+
+Most words come from WordNet, so that a word that no card of the training had is placed beside words that mean about
+the same. Words of the training that WordNet lacks ("hardly ever", "isn't") have a random vector, which the network
+learns to read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from concertino_scorer.reading import PUNCTUATION, UNKNOWN, Floats
+from concertino_scorer.words import Vocabulary
+
+from .sentences import texts_of, words_of
+from .topics import Topic
+from .wordnet import WordNet, meaning, polarity, rarity, vocabulary
+
+RARITY_COLUMNS, POLARITY_COLUMNS = 1, 2
+"""After those of the meaning."""
+_WORD = re.compile(r"[^\W\d_][\w'’]*")
+
+
+@dataclass(frozen=True)
+class LexiconSettings:
+    """How a lexicon is made.
+
+    Attributes:
+        most: words from WordNet.
+        size: of the vectors of meaning.
+        scale: their length.
+        seen: how often training must have a word that gets a vector of its own.
+    """
+
+    most: int = 45_000
+    size: int = 96
+    scale: float = 3.0
+    seen: int = 4
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Words as a network reads them.
+
+    Attributes:
+        vectors: by id, shape (words, size + RARITY_COLUMNS + POLARITY_COLUMNS); 0 for numbers and unknown words.
+        own_rows: the row of the own vector, 0 for none; shape (words,).
+    """
+
+    vocabulary: Vocabulary
+    vectors: Floats
+    own_rows: np.ndarray
+
+    @property
+    def meaning_size(self) -> int:
+        """Columns that tell the meaning."""
+        return int(self.vectors.shape[1]) - RARITY_COLUMNS - POLARITY_COLUMNS
+
+
+def build_lexicon(
+    net: WordNet,
+    authors: Sequence[str],
+    topics: Sequence[Topic],
+    settings: LexiconSettings | None = None,
+    seed: int = 0,
+) -> Lexicon:
+    """The lexicon of a training.
+
+    Args:
+        authors: whose sentences training reads; the levels of their words say how good words sound.
+        topics: that training reads.
+    """
+    settings = settings or LexiconSettings()
+    words = vocabulary(net, settings.most)
+    counts = _counted((*(text for author in authors for text in texts_of(author)), *_texts_of_topics(topics)))
+    known = Vocabulary(words, UNKNOWN + 1, net.irregular)
+    more = [word for word, count in sorted(counts.items()) if count >= settings.seen and word not in known]
+    added = [*(sign for sign in PUNCTUATION if sign not in known), *more]
+    found = Vocabulary([*words, *added], UNKNOWN + 1, net.irregular)
+    meant = settings.scale * meaning(net, words, settings.size, seed)
+    chance = np.random.default_rng(seed)
+    drawn = chance.normal(scale=0.2, size=(len(added), settings.size))
+    known_rows = np.column_stack([meant, rarity(net, words), polarity(net, words, _levels(authors))])
+    added_rows = np.column_stack([drawn, np.zeros((len(added), RARITY_COLUMNS + POLARITY_COLUMNS))])
+    rows = np.concatenate([known_rows, added_rows])
+    vectors = np.concatenate([np.zeros((UNKNOWN + 1, rows.shape[1])), rows]).astype(np.float32)
+    return Lexicon(found, vectors, _own_rows(found, counts, settings.seen))
+
+
+def _levels(authors: Sequence[str]) -> Mapping[str, float]:
+    """How good words sound, -1 to 1, by the mean of the levels that authors gave them."""
+    given: dict[str, list[float]] = {}
+    for author in authors:
+        for level, words in words_of(author).items():
+            for word in words:
+                given.setdefault(word.lower(), []).append(2 * level - 1)
+    return {word: float(np.mean(levels)) for word, levels in given.items()}
+
+
+def _texts_of_topics(topics: Sequence[Topic]) -> Iterable[str]:
+    return (text for topic in topics for text in (*topic.names, *topic.questions))
+
+
+def _counted(texts: Iterable[str]) -> Counter[str]:
+    return Counter(word.lower().replace("’", "'") for text in texts for word in _WORD.findall(text))
+
+
+def _own_rows(words: Vocabulary, counts: Counter[str], seen: int) -> np.ndarray:
+    numbers: Counter[int] = Counter()
+    for word, count in counts.items():
+        if (number := words.get(word)) is not None:
+            numbers[number] += count
+    rows = np.zeros(UNKNOWN + 1 + len(words), np.int64)
+    for row, number in enumerate(sorted(number for number, count in numbers.items() if count >= seen), 1):
+        rows[number] = row
+    return rows

@@ -1,0 +1,244 @@
+"""Training of a scorer, from nothing to one file: `concertino train scorer FILE`.
+
+    lexicon     words and what they mean, from WordNet and the sentences of training
+    matching    questions beside the topics that they belong to
+    sentences   the network reads single sentences: what share does each mean?
+    casts       it reads all cards of a question: who is best, how sure is that, and whom to trust?
+
+Casts are drawn anew for every step, so no card is seen twice. Progress is kept in a folder beside the file: a training
+that was interrupted continues where it stood, with the same draws.
+
+Invariant: authors and topics that are held out are never read.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from random import Random
+from statistics import fmean
+from typing import Any
+
+import torch
+from concertino import UsageError
+from concertino_scorer.features import all_features
+from concertino_scorer.model_file import ScorerModel
+from concertino_scorer.network import Weights
+from concertino_scorer.reading import CardText, Floats, read_text
+from torch import Tensor, nn
+from torch.nn import functional
+
+from .casts import CastSettings, draw_cast
+from .lexicon import LexiconSettings, build_lexicon
+from .matching import train_matching
+from .network import CardBatch, CardNetwork, NetworkSettings, loss_of
+from .sentences import HELD_OUT, KINDS, LEVELS, Voice, author_names
+from .topics import load_topics
+from .wordnet import DEBIAN, WordNet
+
+Report = Callable[[str], None]
+Step = Callable[[Random], Tensor]
+"""The loss of one step, by its draws."""
+
+_SHARED_AUTHOR = "figures"
+"""Wrote sentences with numbers for all, and is no voice of its own."""
+_NAME = "bilo"
+"""Of a member of whom a single sentence speaks; names tell nothing."""
+_WARM_UP, _REPORTED_EVERY = 50, 200
+_SAVED_EVERY = 60.0
+"""Seconds between two states that a training can be resumed from."""
+
+
+@dataclass(frozen=True)
+class ScorerSettings:
+    """How a scorer is trained.
+
+    Attributes:
+        sentence_steps: steps over single sentences, of `sentence_batch` each.
+        cast_steps: steps over casts, of `cast_batch` each.
+        matching_steps: steps of questions beside topics.
+        seed: of all draws.
+        held_out: authors that are not read.
+    """
+
+    sentence_steps: int = 4000
+    cast_steps: int = 4000
+    matching_steps: int = 600
+    sentence_batch: int = 80
+    cast_batch: int = 16
+    sentence_rate: float = 2e-3
+    cast_rate: float = 1e-3
+    seed: int = 0
+    held_out: tuple[str, ...] = HELD_OUT
+    lexicon: LexiconSettings = field(default_factory=LexiconSettings)
+    network: NetworkSettings = field(default_factory=NetworkSettings)
+    casts: CastSettings = field(default_factory=CastSettings)
+
+
+class ScorerTraining:
+    """One training; `run` does what is left of it.
+
+    Args:
+        state: a file that keeps where it stands; a training with the same settings continues there.
+        report: told a line now and then.
+        wordnet: the folder of WordNet's files.
+    """
+
+    def __init__(self, settings: ScorerSettings, state: Path, report: Report, wordnet: Path = DEBIAN) -> None:
+        self.settings = settings
+        self.state = state
+        self.report = report
+        self.authors = [name for name in author_names() if name not in (*settings.held_out, _SHARED_AUTHOR)]
+        self.voices = [Voice(author) for author in self.authors]
+        self.topics = load_topics()
+        began = time.process_time()
+        report("words: WordNet's meanings and relations ...")
+        self.lexicon = build_lexicon(
+            WordNet(wordnet), [*self.authors, _SHARED_AUTHOR], self.topics, settings.lexicon, settings.seed
+        )
+        report(f"matching: {settings.matching_steps} steps ...")
+        self.matching = train_matching(self.lexicon, self.voices, self.topics, settings.seed, settings.matching_steps)
+        self._placed = self.matching.placed(self.lexicon.vectors, self.lexicon.own_rows)
+        torch.manual_seed(settings.seed)
+        self.network = CardNetwork(
+            torch.from_numpy(self.lexicon.vectors), torch.from_numpy(self.lexicon.own_rows), settings.network
+        )
+        self.spent = time.process_time() - began
+
+    def run(self) -> ScorerModel:
+        """Train, or continue, and return the scorer."""
+        known = self._known()
+        settings = self.settings
+        stages: tuple[tuple[str, int, float, Step], ...] = (
+            ("sentences", settings.sentence_steps, settings.sentence_rate, self._sentence_loss),
+            ("casts", settings.cast_steps, settings.cast_rate, self._cast_loss),
+        )
+        for name, steps, rate, loss_at in stages:
+            if known and name != known["stage"]:
+                continue  # it is over
+            self._run_stage(name, steps, rate, loss_at, known)
+            known = {}
+        self.network.eval()
+        return self.model()
+
+    def model(self) -> ScorerModel:
+        """The scorer as it is now."""
+        arrays = {name: array.detach().numpy() for name, array in self.network.state_dict().items()}
+        about = {
+            "settings": asdict(self.settings),
+            "authors": self.authors,
+            "topics": len(self.topics),
+            "cpu_seconds": round(self.spent),
+        }
+        weights = Weights(arrays, self.settings.network.heads)
+        lexicon = self.lexicon
+        return ScorerModel(lexicon.vocabulary, lexicon.vectors, lexicon.own_rows, self.matching, weights, about)
+
+    # -- stages ----------------------------------------------------------------------------------------------------
+
+    def _run_stage(self, name: str, steps: int, rate: float, loss_at: Step, known: dict[str, Any]) -> None:
+        network, first = self.network, 0
+        network.train()
+        optimiser = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=0.02)
+        if known:
+            first = known["step"]
+            network.load_state_dict(known["network"])
+            optimiser.load_state_dict(known["optimiser"])
+            self.spent = known["spent"]
+            self.report(f"{name}: continues after {first} of {steps} steps")
+        saved, began, losses = time.monotonic(), time.process_time(), []
+        for step in range(first, steps):
+            # Of the step, not of the training: a training that was interrupted draws the same.
+            chance = Random(f"{self.settings.seed}:{name}:{step}")
+            torch.manual_seed(chance.getrandbits(32))
+            for group in optimiser.param_groups:
+                group["lr"] = rate * min(1.0, (step + 1) / _WARM_UP) * max(0.02, 1 - step / steps)
+            loss = loss_at(chance)
+            optimiser.zero_grad()
+            torch.autograd.backward(loss)
+            nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimiser.step()
+            losses.append(loss.item())
+            if (step + 1) % _REPORTED_EVERY == 0:
+                self.report(f"{name}: {step + 1} of {steps} steps, loss {fmean(losses[-_REPORTED_EVERY:]):.3f}")
+            if time.monotonic() > saved + _SAVED_EVERY:
+                spent = self.spent + time.process_time() - began
+                self._save(name, step + 1, optimiser, spent)
+                saved = time.monotonic()
+        self.spent += time.process_time() - began
+        self._save(name, steps, optimiser, self.spent)
+
+    def _sentence_loss(self, chance: Random) -> Tensor:
+        """Single sentences, some beside one that says nothing: how far is the share that is read from the one meant?"""
+        questions, texts, shares = [], [], []
+        for _ in range(self.settings.sentence_batch):
+            topic, voice = chance.choice(self.topics), chance.choice(self.voices)
+            share = chance.choice(LEVELS) if chance.random() < 0.6 else chance.random()
+            kind, called = chance.choice(KINDS), chance.choice(topic.names)
+            lines = [voice.about_share(kind, share, called, _NAME, chance, scale=chance.random())[0]]
+            if chance.random() < 0.3:
+                lines.append(voice.neutral(chance.choice(topic.names), _NAME, chance))
+            chance.shuffle(lines)
+            questions.append(chance.choice(topic.questions))
+            texts.append(" ".join(lines))
+            shares.append(share)
+        features = [
+            self._features(question, [self._read(text)])[0] for question, text in zip(questions, texts, strict=True)
+        ]
+        found = self.network(batch_of([self._read(text) for text in texts], features)).mean
+        meant = torch.tensor(shares)
+        return functional.binary_cross_entropy(found, meant) + functional.mse_loss(found, meant)
+
+    def _cast_loss(self, chance: Random) -> Tensor:
+        settings = self.settings
+        casts = [draw_cast(self.voices, self.topics, chance, settings.casts) for _ in range(settings.cast_batch)]
+        texts, features = [], []
+        for cast in casts:
+            read = [self._read(card.text) for card in cast.cards]
+            texts += read
+            features += self._features(cast.question, read)
+        shares = torch.tensor([card.share for cast in casts for card in cast.cards])
+        return loss_of(self.network(batch_of(texts, features)), shares, [len(cast.cards) for cast in casts])
+
+    def _read(self, text: str) -> CardText:
+        return read_text(text, self.lexicon.vocabulary)
+
+    def _features(self, question: str, cards: Sequence[CardText]) -> list[Floats]:
+        return all_features(self._read(question).ids, cards, self.lexicon.vectors, self._placed)
+
+    # -- state -----------------------------------------------------------------------------------------------------
+
+    def _save(self, stage: str, step: int, optimiser: torch.optim.Optimizer, spent: float) -> None:
+        settings = json.dumps(asdict(self.settings))
+        state = {"settings": settings, "stage": stage, "step": step, "spent": spent}
+        parts = {"network": self.network.state_dict(), "optimiser": optimiser.state_dict()}
+        fresh = self.state.with_suffix(".new")
+        torch.save({**state, **parts}, fresh)
+        fresh.replace(self.state)
+
+    def _known(self) -> dict[str, Any]:
+        """Where an interrupted training with these settings stood; {} if there is none."""
+        if not self.state.is_file():
+            return {}
+        known: dict[str, Any] = torch.load(self.state, weights_only=True)
+        if known["settings"] != json.dumps(asdict(self.settings)):
+            raise UsageError(
+                f"{self.state}: a training with other settings was interrupted here; delete the file, or choose another"
+            )
+        return known
+
+
+def batch_of(texts: Sequence[CardText], features: Sequence[Floats]) -> CardBatch:
+    """Cards, padded to the longest."""
+    longest = max(len(text.ids) for text in texts)
+    ids = torch.zeros(len(texts), longest, dtype=torch.long)
+    mask = torch.zeros(len(texts), longest, dtype=torch.bool)
+    found = torch.zeros(len(texts), longest, features[0].shape[1])
+    for row, (text, each) in enumerate(zip(texts, features, strict=True)):
+        ids[row, : len(text.ids)] = torch.tensor(text.ids)
+        mask[row, : len(text.ids)] = True
+        found[row, : len(text.ids)] = torch.from_numpy(each)
+    return CardBatch(ids, mask, found)
