@@ -47,6 +47,9 @@ logger = logging.getLogger("concertino")
 _NOTHING_TO_LEAD = "the pool holds no tool and no agent, so there is nothing to orchestrate; add members"
 
 
+Arrange = Callable[[str, Pool], Pool]
+"""From a question and a pool to the pool that a run gets: fewer members, or another order."""
+
 _RESUMABLE = ("cancelled", "crashed")
 """Reasons of a recorded end after which a run may be resumed."""
 
@@ -65,6 +68,8 @@ class Orchestrator:
         before: this orchestrator's own hooks, with the arguments of `concertino_before_call`; asked before those of
             plugins.
         after: as `before`, with the arguments of `concertino_after_call`; told after those of plugins.
+        arrange: makes the pool of each run from its question and the pool that it was given, such as a shortlist. A
+            run that is resumed keeps its members and their order.
     """
 
     def __init__(
@@ -78,6 +83,7 @@ class Orchestrator:
         eager: bool = False,
         before: Sequence[Callable[..., Any]] = (),
         after: Sequence[Callable[..., Any]] = (),
+        arrange: Arrange | None = None,
     ) -> None:
         if not isinstance(model, (str, Model, ModelSpec)):
             raise UsageError(f"model={model!r}: expected a name or role in the pool, a ModelSpec, or a Model")
@@ -92,6 +98,7 @@ class Orchestrator:
         self.eager = eager
         self.before = _own_hooks("concertino_before_call", before)
         self.after = _own_hooks("concertino_after_call", after)
+        self.arrange = arrange
 
     async def run(
         self,
@@ -147,7 +154,7 @@ class Orchestrator:
     ) -> RunHandle:
         """Begin a run and return at once; await the handle for the `Run`, or cancel it and keep what was done."""
         question, budget = _check_question(question), budget or Budget()
-        pool = self._with_model(_current(pool, budget))
+        pool = self._with_model(self._arranged(question, _current(pool, budget)))
         run_id = run_id or new_run_id()
         self._check_budget(pool, budget)
         machine = self._begin(question, pool, budget, self.sampling)
@@ -172,7 +179,7 @@ class Orchestrator:
         if self.executor is None:
             raise UsageError("stepped runs share an executor: Orchestrator(..., executor=Executor())")
         question, budget = _check_question(question), budget or Budget()
-        pool = self._with_model(_current(pool, budget))
+        pool = self._with_model(self._arranged(question, _current(pool, budget)))
         self._check_budget(pool, budget)
         machine = self._begin(question, pool, budget, self.sampling)
         begun = RunStarted(run_id or new_run_id(), question, self._setup(pool, budget), round(time.time(), 3))
@@ -282,6 +289,9 @@ class Orchestrator:
     def _resumed(self, known: Trace, pool: Pool, sink: JournalSink | None, on_event: Listener | None) -> RunHandle:
         """A run that begins with what a trace knows."""
         budget = Budget(**known.setup.get("budget", {}))
+        if self.arrange is not None:
+            # As it was then: what is known of the members may have changed since.
+            pool = pool.arranged([name for name in known.setup["members"] if pool.find(name) is not None])
         _refuse_changes(known, self._setup(pool, budget))
         machine = self._begin(known.question, pool, budget, _recorded_sampling(known))
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
@@ -306,6 +316,17 @@ class Orchestrator:
         if nothing:
             raise PoolError(_NOTHING_TO_LEAD)
         return pool if pool.roles.get("orchestrator") == found.name else pool.bind(orchestrator=found.name)
+
+    def _arranged(self, question: str, pool: Pool) -> Pool:
+        """The pool of a run on a question."""
+        if self.arrange is None:
+            return pool
+        arranged = self.arrange(question, pool)
+        if not isinstance(arranged, Pool):
+            raise UsageError(
+                f"arrange={self.arrange!r} returned {arranged!r}; expected a Pool, such as pool.arranged(names)"
+            )
+        return arranged
 
     def _check_budget(self, pool: Pool, budget: Budget) -> None:
         """Refuse a budget that nothing fits, and one in $ that cannot be enforced."""
