@@ -7,9 +7,9 @@ import pytest
 from concertino_scorer.features import FEATURES
 from concertino_scorer.matching import Matching
 from concertino_scorer.model_file import ScorerModel
-from concertino_scorer.network import Weights
+from concertino_scorer.network import NetworkWeights
 from concertino_scorer.reading import MOST_TOKENS, UNKNOWN
-from concertino_scorer.words import Vocabulary
+from concertino_scorer.words import WordNumbers
 
 WORDS = [
     "percent",
@@ -67,10 +67,10 @@ def model() -> ScorerModel:
     own = np.zeros((4, MEANING), np.float32), np.zeros(4, np.float32)
     matching = Matching(np.eye(MEANING, dtype=np.float32), np.zeros(MEANING + 1, np.float32), 0.0, *own)
     return ScorerModel(
-        Vocabulary(WORDS, UNKNOWN + 1, {"was": "be", "worst": "poor"}),
+        WordNumbers(WORDS, UNKNOWN + 1, {"was": "be", "worst": "poor"}),
         vectors,
         np.arange(len(vectors)) % 4,
         matching,
-        Weights(arrays, HEADS),
+        NetworkWeights(arrays, HEADS),
         {"made": "for tests"},
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from concertino_scorer.words import Vocabulary, base_form
+from concertino_scorer.words import WordNumbers, base_form
 
-KNOWN = Vocabulary(["fail", "study", "stop", "hope", "good"], 2, {"better": "good", "gone": "go"})
+KNOWN = WordNumbers(["fail", "study", "stop", "hope", "good"], 2, {"better": "good", "gone": "go"})
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from concertino_scorer.features import FEATURES
-from concertino_scorer.network import Weights, read_card
+from concertino_scorer.network import NetworkWeights, read_card
 from concertino_train.scorer.network import BatchBelief, CardBatch, CardNetwork, NetworkSettings, loss_of
 
 SMALL = NetworkSettings(width=16, layers=2, heads=2, forget=0.0)
@@ -40,7 +40,7 @@ def test_numpy_reads_a_card_as_torch_does() -> None:
     with torch.no_grad():
         for parameter in reads.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))  # no weight is 0 or 1, as many are at first
-    weights = Weights({name: array.numpy() for name, array in reads.state_dict().items()}, SMALL.heads)
+    weights = NetworkWeights({name: array.numpy() for name, array in reads.state_dict().items()}, SMALL.heads)
     cards = batch([7, 1, 4], 7)
     together = reads(cards)
     for number, length in enumerate((7, 1, 4)):

@@ -16,9 +16,9 @@ import numpy as np
 from concertino import UsageError
 
 from .matching import Matching
-from .network import Weights
+from .network import NetworkWeights
 from .reading import UNKNOWN, Floats
-from .words import Vocabulary
+from .words import WordNumbers
 
 FORMAT = 1
 
@@ -36,11 +36,11 @@ class ScorerModel:
         about: where it comes from: data, seeds, licences, figures.
     """
 
-    vocabulary: Vocabulary
+    vocabulary: WordNumbers
     vectors: Floats
     own_rows: np.ndarray
     matching: Matching
-    weights: Weights
+    weights: NetworkWeights
     about: dict[str, Any]
 
     @cached_property
@@ -88,7 +88,7 @@ class ScorerModel:
         if head["format"] != FORMAT:
             raise ValueError(f"format {head['format']}, expected {FORMAT}")
         irregular = dict(line.split() for line in _text(arrays["irregular"]).splitlines())
-        vocabulary = Vocabulary(_text(arrays["words"]).split("\n"), UNKNOWN + 1, irregular)
+        vocabulary = WordNumbers(_text(arrays["words"]).split("\n"), UNKNOWN + 1, irregular)
         projection, gate, own, own_gate = (_floats(arrays[name]) for name in ("projection", "gate", "own", "own_gate"))
         matching = Matching(projection, gate, head["bias"], own, own_gate)
         prefix = "weights/"
@@ -96,7 +96,7 @@ class ScorerModel:
             name.removeprefix(prefix): _floats(array) for name, array in arrays.items() if name.startswith(prefix)
         }
         vectors, own_rows = _floats(arrays["vectors"]), arrays["own_rows"].astype(np.int64)
-        return cls(vocabulary, vectors, own_rows, matching, Weights(weights, head["heads"]), head["about"])
+        return cls(vocabulary, vectors, own_rows, matching, NetworkWeights(weights, head["heads"]), head["about"])
 
 
 def _bytes(text: str) -> np.ndarray:

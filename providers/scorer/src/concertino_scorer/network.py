@@ -16,7 +16,7 @@ from .reading import Floats
 _NEIGHBOURS = 2
 
 
-class Weights:
+class NetworkWeights:
     """The weights of a network, by the names that torch gives them.
 
     Args:
@@ -42,7 +42,7 @@ class Weights:
         return found
 
 
-def read_card(weights: Weights, frozen: Floats, own_rows: np.ndarray, features: Floats) -> Belief:
+def read_card(weights: NetworkWeights, frozen: Floats, own_rows: np.ndarray, features: Floats) -> Belief:
     """Read one card.
 
     Args:
@@ -71,7 +71,7 @@ def belief_of(mean: float, precision: float, trust: float) -> Belief:
     )
 
 
-def _with_neighbours(weights: Weights, hidden: Floats) -> Floats:
+def _with_neighbours(weights: NetworkWeights, hidden: Floats) -> Floats:
     """A convolution over five tokens."""
     kernel = weights.arrays["neighbours.weight"]  # shape (out, in, 5)
     padded = np.pad(hidden, ((_NEIGHBOURS, _NEIGHBOURS), (0, 0)))
@@ -80,14 +80,14 @@ def _with_neighbours(weights: Weights, hidden: Floats) -> Floats:
     return found
 
 
-def _layer(weights: Weights, name: str, hidden: Floats) -> Floats:
+def _layer(weights: NetworkWeights, name: str, hidden: Floats) -> Floats:
     """A layer of a transformer's encoder, norms first."""
     hidden = hidden + _attended(weights, f"{name}.self_attn", weights.normed(f"{name}.norm1", hidden))
     wide = _gelu(weights.linear(f"{name}.linear1", weights.normed(f"{name}.norm2", hidden)))
     return hidden + weights.linear(f"{name}.linear2", wide)
 
 
-def _attended(weights: Weights, name: str, values: Floats) -> Floats:
+def _attended(weights: NetworkWeights, name: str, values: Floats) -> Floats:
     tokens, width = values.shape
     joined = values @ weights.arrays[f"{name}.in_proj_weight"].T + weights.arrays[f"{name}.in_proj_bias"]
     query, key, value = joined.reshape(tokens, 3, weights.heads, -1).transpose(1, 2, 0, 3)

@@ -36,7 +36,7 @@ def base_form(word: str, known: Container[str], irregular: Mapping[str, str]) ->
     return doubled[1] if doubled and doubled[1] in known else word
 
 
-class Vocabulary(Mapping[str, int]):
+class WordNumbers(Mapping[str, int]):
     """Numbers of words and of their forms.
 
     Args:

@@ -39,7 +39,7 @@ def scorer_command(
     from concertino_train.scorer.wordnet import DEBIAN
 
     if not figures:
-        settings = ScorerSettings(sentence_steps=steps, cast_steps=steps, seed=seed)
+        settings = ScorerSettings(matching_steps=min(600, steps), sentence_steps=steps, cast_steps=steps, seed=seed)
         training = ScorerTraining(settings, file.with_suffix(".state"), _report, wordnet or DEBIAN)
         training.run().save(file)
         training.state.unlink()

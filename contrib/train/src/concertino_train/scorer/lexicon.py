@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from concertino_scorer.reading import PUNCTUATION, UNKNOWN, Floats
-from concertino_scorer.words import Vocabulary
+from concertino_scorer.words import WordNumbers
 
 from .sentences import texts_of, words_of
 from .topics import Topic
@@ -51,7 +51,7 @@ class Lexicon:
         own_rows: the row of the own vector, 0 for none; shape (words,).
     """
 
-    vocabulary: Vocabulary
+    vocabulary: WordNumbers
     vectors: Floats
     own_rows: np.ndarray
 
@@ -77,10 +77,10 @@ def build_lexicon(
     settings = settings or LexiconSettings()
     words = vocabulary(net, settings.most)
     counts = _counted((*(text for author in authors for text in texts_of(author)), *_texts_of_topics(topics)))
-    known = Vocabulary(words, UNKNOWN + 1, net.irregular)
+    known = WordNumbers(words, UNKNOWN + 1, net.irregular)
     more = [word for word, count in sorted(counts.items()) if count >= settings.seen and word not in known]
     added = [*(sign for sign in PUNCTUATION if sign not in known), *more]
-    found = Vocabulary([*words, *added], UNKNOWN + 1, net.irregular)
+    found = WordNumbers([*words, *added], UNKNOWN + 1, net.irregular)
     meant = settings.scale * meaning(net, words, settings.size, seed)
     chance = np.random.default_rng(seed)
     drawn = chance.normal(scale=0.2, size=(len(added), settings.size))
@@ -109,7 +109,7 @@ def _counted(texts: Iterable[str]) -> Counter[str]:
     return Counter(word.lower().replace("’", "'") for text in texts for word in _WORD.findall(text))
 
 
-def _own_rows(words: Vocabulary, counts: Counter[str], seen: int) -> np.ndarray:
+def _own_rows(words: WordNumbers, counts: Counter[str], seen: int) -> np.ndarray:
     numbers: Counter[int] = Counter()
     for word, count in counts.items():
         if (number := words.get(word)) is not None:

@@ -26,7 +26,7 @@ import torch
 from concertino import UsageError
 from concertino_scorer.features import all_features
 from concertino_scorer.model_file import ScorerModel
-from concertino_scorer.network import Weights
+from concertino_scorer.network import NetworkWeights
 from concertino_scorer.reading import CardText, Floats, read_text
 from torch import Tensor, nn
 from torch.nn import functional
@@ -133,7 +133,7 @@ class ScorerTraining:
             "topics": len(self.topics),
             "cpu_seconds": round(self.spent),
         }
-        weights = Weights(arrays, self.settings.network.heads)
+        weights = NetworkWeights(arrays, self.settings.network.heads)
         lexicon = self.lexicon
         return ScorerModel(lexicon.vocabulary, lexicon.vectors, lexicon.own_rows, self.matching, weights, about)
 
