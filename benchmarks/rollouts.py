@@ -32,6 +32,7 @@ from concertino_bench import Task
 from concertino_local.codec import ChatCodec
 from concertino_train.policies import TransformersPolicy
 from concertino_train.rollouts import Assignment, RolloutEngine, TokenLimits
+from concertino_train.rollouts.engine import Timings
 from concertino_train.tiny import new_model, new_tokenizer
 from measure import Row, script
 
@@ -245,7 +246,7 @@ def rows(quick: bool) -> list[Row]:
     sampled: dict[Any, int] = {}
     for number in range(2 if quick else 6):
         if number == 1:
-            ours.engine.timings.clear()
+            ours.engine.timings = Timings()
         for system in (ours, theirs):
             taken, sampled[system] = system()
             if number:
@@ -253,12 +254,11 @@ def rows(quick: bool) -> list[Row]:
     assert sampled[ours] == sampled[theirs], "both sample the same tokens"
     assert ours.text == theirs.text, (ours.text[0], theirs.text[0])
     own, floor = statistics.median(speeds[ours]), statistics.median(speeds[theirs])
-    timings = ours.engine.timings
-    share = 100 * timings.own / timings.total
-    timings.clear()
+    share = 100 * ours.engine.timings.own / ours.engine.timings.total
+    ours.engine.timings = Timings()
     TOOLS_TAKE[0] = 0.2
     ours()
-    waited = timings.environment
+    waited = ours.engine.timings.environment
     others, _ = theirs()
     TOOLS_TAKE[0] = 0.0
     ours.engine.close()

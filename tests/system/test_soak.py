@@ -67,6 +67,12 @@ def test_no_confirmed_record_is_lost_in_two_hundred_kills(record_property: Recor
     assert done.returncode == 0, done.stdout
 
 
+def test_every_benchmark_still_runs(record_property: Record) -> None:
+    done = run("benchmarks/run.py", "--quick")
+    record_property("last_line", done.stdout.splitlines()[-1])
+    assert done.returncode == 0, done.stdout[-10_000:]
+
+
 @pytest.mark.parametrize("file", FUZZED)
 def test_thousands_of_examples_find_nothing_that_dozens_did_not(file: str, record_property: Record) -> None:
     done = run("-m", "pytest", "-p", "no:cacheprovider", "--timeout=0", file, "-m", "not soak", **{VARIABLE: EXAMPLES})
