@@ -77,16 +77,18 @@ def many(quick: bool, folder: Path) -> list[Row]:
 def long() -> list[Row]:
     """S8: the run is kept while its memory is looked at, as a caller would keep it."""
     laps(20, 1, None)
-    orchestrator, _ = led_by([turn(("probe", ARGUMENTS))] * 1000)
-    before = memory_mb()
+    # The second of two that are kept: the first one also fills what a process fills once.
+    first, second = (led_by([turn(("probe", ARGUMENTS))] * 1000)[0] for _ in range(2))
     began = time.perf_counter()
-    kept = finished(orchestrator.run_sync("What?", pool=POOL, budget=BUDGET), 1000)
+    kept = [finished(first.run_sync("What?", pool=POOL, budget=BUDGET), 1000)]
     seconds = time.perf_counter() - began
+    before = memory_mb()
+    kept.append(finished(second.run_sync("What?", pool=POOL, budget=BUDGET), 1000))
     grown = memory_mb() - before
     floor = sum(floor_laps(1000, 1)) / 1000
     return [
         Row("S8", "1,000 rounds", seconds, "s", 0.3, floor),
-        Row("S8", f"memory of the kept run, {len(kept.events):,} events", grown, "MB", 10.0),
+        Row("S8", f"memory of the kept run, {len(kept[1].events):,} events", grown, "MB", 10.0),
     ]
 
 
