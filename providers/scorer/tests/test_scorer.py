@@ -116,5 +116,5 @@ def test_other_files_are_refused_with_what_they_are(tmp_path: Path) -> None:
     arrays = tmp_path / "arrays.npz"
     np.savez(arrays, head=np.zeros(2))
     for path in (tmp_path / "none.npz", text, arrays):
-        with pytest.raises(ct.UsageError, match=r"not the file of a scorer .*concertino train scorer FILE"):
+        with pytest.raises(ct.UsageError, match=r"cannot be read as a scorer .*concertino train scorer FILE"):
             Scorer.load(path)

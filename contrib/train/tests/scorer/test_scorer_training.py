@@ -108,3 +108,9 @@ def test_the_command_trains_a_file_and_measures_it(small: WordNet, tmp_path: Pat
     figures = json.loads(again.stdout)
     assert {figure["casts"] for figure in figures} <= {1, 2, 3}
     assert not list(tmp_path.glob("*.state"))
+
+
+def test_a_folder_that_does_not_exist_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    done = CliRunner().invoke(scorer_command, [str(tmp_path / "none" / "small.npz")])
+    assert isinstance(done.exception, UsageError)
+    assert "create it first: mkdir -p" in str(done.exception)

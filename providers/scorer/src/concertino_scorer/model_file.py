@@ -79,7 +79,7 @@ class ScorerModel:
                 return cls._of({name: arrays[name] for name in arrays.files})
         except (OSError, ValueError, KeyError, BadZipFile) as error:
             raise UsageError(
-                f"{source}: not the file of a scorer ({error}); `concertino train scorer FILE` writes one"
+                f"{source}: cannot be read as a scorer ({error}); `concertino train scorer FILE` writes one"
             ) from error
 
     @classmethod

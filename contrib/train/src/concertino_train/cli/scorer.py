@@ -31,6 +31,7 @@ def scorer_command(
     one to two hours of processor time, and continues where it stood if it is interrupted. The figures are of authors
     and topics that it did not read.
     """
+    from concertino import UsageError
     from concertino_scorer.scorer import Scorer
 
     from concertino_train.scorer import HELD_OUT, Voice, load_topics
@@ -38,6 +39,8 @@ def scorer_command(
     from concertino_train.scorer.training import ScorerSettings, ScorerTraining
     from concertino_train.scorer.wordnet import DEBIAN
 
+    if not file.parent.is_dir():
+        raise UsageError(f"{file}: the folder {file.parent} does not exist; create it first: mkdir -p {file.parent}")
     if not figures:
         settings = ScorerSettings(matching_steps=min(600, steps), sentence_steps=steps, cast_steps=steps, seed=seed)
         training = ScorerTraining(settings, file.with_suffix(".state"), _report, wordnet or DEBIAN)

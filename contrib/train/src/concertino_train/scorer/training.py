@@ -5,8 +5,8 @@
     sentences   the network reads single sentences: what share does each mean?
     casts       it reads all cards of a question: who is best, how sure is that, and whom to trust?
 
-Casts are drawn anew for every step, so no card is seen twice. Progress is kept in a folder beside the file: a training
-that was interrupted continues where it stood, with the same draws.
+Every step draws new casts, so no card is seen twice. Progress is kept in a file beside it: a training that was
+interrupted continues where it stood, with the same draws.
 
 Invariant: authors and topics that are held out are never read.
 """
@@ -44,7 +44,7 @@ Step = Callable[[Random], Tensor]
 """The loss of one step, by its draws."""
 
 _SHARED_AUTHOR = "figures"
-"""Wrote sentences with numbers for all, and is no voice of its own."""
+"""Wrote the sentences with numbers that all authors use; not a voice of its own."""
 _NAME = "bilo"
 """Of a member of whom a single sentence speaks; names tell nothing."""
 _WARM_UP, _REPORTED_EVERY = 50, 200
