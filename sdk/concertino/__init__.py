@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from .core.usage import Usage as Usage
     from .executor import *
     from .members.context import Context as Context
+    from .members.ranking import Ranking as Ranking
+    from .members.ranking import RankingEntry as RankingEntry
     from .members.routing import RouterSpec as RouterSpec
     from .members.routing import router as router
     from .members.specs import AgentSpec as AgentSpec
@@ -81,6 +83,7 @@ _NAMES = {
     "core.result": "Result",
     "core.usage": "Cost Prices Usage",
     "members.context": "Context",
+    "members.ranking": "Ranking RankingEntry",
     "members.routing": "RouterSpec router",
     "members.specs": "AgentSpec ModelSpec ToolSpec agent tool",
     "plugins": "Finding hookimpl",

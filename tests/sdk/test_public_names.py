@@ -38,6 +38,8 @@ PUBLIC = [
     "Prices",
     "ProviderError",
     "ProviderSettings",
+    "Ranking",
+    "RankingEntry",
     "Ref",
     "Reply",
     "Result",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import concertino as ct
@@ -84,6 +85,22 @@ def concertino_strategies() -> list[type]:
 
 
 # --8<-- [end:concertino_strategies]
+# --8<-- [start:concertino_rankings]
+class Shortest:
+    """The models with the shortest description first."""
+
+    name = "shortest"
+
+    def order(self, question: str, entries: Sequence[ct.RankingEntry]) -> Sequence[str]:
+        return [entry.name for entry in sorted(entries, key=lambda entry: len(entry.card))]
+
+
+@ct.hookimpl
+def concertino_rankings() -> list[ct.Ranking]:
+    return [Shortest()]
+
+
+# --8<-- [end:concertino_rankings]
 # --8<-- [start:concertino_before_call]
 @ct.hookimpl
 def concertino_before_call(spec: ct.ToolSpec, arguments: dict[str, Any], call_id: str) -> ct.Observation | None:

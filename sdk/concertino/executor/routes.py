@@ -6,9 +6,11 @@ routers and runs of an executor learn from each other. A run that is resumed ask
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from concertino.core.observation import CallFailed, ErrorInfo, Observation, Status
+from concertino.members.ranking import RankingEntry, ordered_by
 
 from . import error_messages
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from .scope import Scope
 
     AskOne = Callable[[ModelSpec, str, Sequence[Message]], Awaitable[Reply]]
+
+logger = logging.getLogger("concertino")
 
 FRESH = 300.0
 """Seconds for which a measured latency counts; then the model is tried again."""
@@ -72,9 +76,26 @@ class Route:
                 models = sorted(models, key=lambda spec: self._cost(spec, chat))
             case "lowest-latency":
                 models = sorted(models, key=self._latency)
+            case _ if self.router.ranking:
+                models = self._ranked(models, chat)
         now = self.scope.loop.time()
         # A stable sort: models that are ready keep the policy's order, and those that cool down come after.
         return sorted(models, key=lambda spec: max(self.bindings.model(spec).opened.cooling_until, now))
+
+    def _ranked(self, models: Sequence[ModelSpec], chat: ChatRequest) -> Sequence[ModelSpec]:
+        """In the order of the plugin's ranking; in the order given if that fails, for an answer is worth more."""
+        entries = [self._entry(spec, chat) for spec in models]
+        question = chat.messages[-1].text if chat.messages else ""
+        try:
+            names = ordered_by(self.scope.pool.ranking(self.router), question, entries)
+        except Exception:
+            logger.warning("router %r: its ranking failed; asking in the order given", self.router.name, exc_info=True)
+            return models
+        return sorted(models, key=lambda spec: names.index(spec.name))
+
+    def _entry(self, spec: ModelSpec, chat: ChatRequest) -> RankingEntry:
+        cost = self._cost(spec, chat)
+        return RankingEntry(spec.name, spec.description, cost if cost < float("inf") else None)
 
     def _cost(self, spec: ModelSpec, chat: ChatRequest) -> float:
         if spec.prices is None:

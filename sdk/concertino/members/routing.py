@@ -4,6 +4,7 @@
     lowest-cost       by the price of this prompt and the model's usual reply; an unknown price comes last
     lowest-latency    by the model's recent seconds per request; one not measured lately comes first
     round-robin       each in turn
+    provider/name     by a ranking of an installed plugin (`concertino_rankings`)
 
 A router is a model like any other: a role can be bound to it, an agent can ask it. The model that answers is asked as
 a request of its own, with its own price, breaker and record in the trace. If it fails, the next one is asked; one
@@ -14,15 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 from concertino.core.errors import SpecError
 from concertino.core.model import Model
 
 from .specs import ModelSpec
 
-Policy = Literal["fallback", "lowest-cost", "lowest-latency", "round-robin"]
-"""How a router orders its models."""
+POLICIES = ("fallback", "lowest-cost", "lowest-latency", "round-robin")
+"""How a router can order its models without a plugin."""
 
 OPTIONS = ("models", "policy", "cooldown", "failures", "per_model")
 """The keys of a router in a pool file."""
@@ -34,14 +35,14 @@ class RouterSpec(ModelSpec):
 
     Attributes:
         models: pool names, at least one.
-        policy: how they are ordered.
+        policy: how they are ordered: one of `POLICIES`, or an installed ranking as `provider/name`.
         cooldown: seconds for which a failing model comes last.
         failures: failures in a row after which a model cools down.
         per_model: seconds that one of them may take before the next is asked, None for as long as its own timeout.
     """
 
     models: tuple[str, ...] = ()
-    policy: Policy = "fallback"
+    policy: str = "fallback"
     cooldown: float = 30.0
     failures: int = 1
     per_model: float | None = None
@@ -56,12 +57,20 @@ class RouterSpec(ModelSpec):
             )
         if not self.models or len(set(self.models)) != len(self.models) or self.name in self.models:
             raise SpecError(f"{label}: models={list(self.models)!r}; expected names of other models, each once")
-        if self.policy not in get_args(Policy):
-            raise SpecError(f"{label}: policy={self.policy!r}; expected one of {', '.join(get_args(Policy))}")
+        if self.policy not in POLICIES and not self.ranking:
+            raise SpecError(
+                f"{label}: policy={self.policy!r}; expected one of {', '.join(POLICIES)}, or a ranking of an installed "
+                "plugin as 'provider/name'"
+            )
         numbers = (("cooldown", self.cooldown, 0), ("failures", self.failures, 1), ("per_model", self.per_model, 0.001))
         for name, value, least in numbers:
             if not (value is None and name == "per_model") and not _at_least(value, least):
                 raise SpecError(f"{label}: {name}={value!r}; expected a number of at least {least:g}")
+
+    @property
+    def ranking(self) -> str:
+        """The name of the installed ranking that orders the models, empty where a built-in policy does."""
+        return self.policy if isinstance(self.policy, str) and "/" in self.policy else ""
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -79,7 +88,7 @@ class RouterSpec(ModelSpec):
         return {**super().to_json(), "routing": self.routing()}
 
 
-def router(name: str, *models: str, policy: Policy = "fallback", **options: Any) -> RouterSpec:
+def router(name: str, *models: str, policy: str = "fallback", **options: Any) -> RouterSpec:
     """Several models of a pool under one name.
 
     Args:

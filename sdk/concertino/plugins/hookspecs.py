@@ -24,6 +24,7 @@ import pluggy
 if TYPE_CHECKING:
     from concertino.core.observation import Observation
     from concertino.core.provider_settings import ProviderSettings
+    from concertino.members.ranking import Ranking
     from concertino.members.specs import AgentSpec, ModelSpec, Spec, ToolSpec
 
     from .finding import Finding
@@ -64,6 +65,15 @@ def concertino_declare_model(name: str, options: dict[str, Any]) -> ModelSpec:
 @hookspec
 def concertino_strategies() -> list[type]:
     """Strategy classes that the distribution offers, chosen by their `name`. Called once."""
+    raise NotImplementedError
+
+
+@hookspec
+def concertino_rankings(settings: ProviderSettings) -> list[Ranking]:
+    """Rankings that the distribution offers: a router with `policy = "provider/name"` asks its models in their order.
+
+    Called once, when a router first needs one.
+    """
     raise NotImplementedError
 
 

@@ -28,6 +28,7 @@ from concertino.core.errors import PluginError, PoolError, UsageError
 from concertino.core.provider_settings import ProviderSettings
 from concertino.core.settings import Settings, load_settings
 from concertino.members.patterns import matches, may_match, provider_of
+from concertino.members.ranking import Ranking
 from concertino.members.specs import ModelSpec, Spec
 
 from . import hookspecs
@@ -327,6 +328,24 @@ class PluginManager:
             **{cls.name: cls for _, cls in self._single(pairs, "strategy", lambda cls: str(cls.name))},
         }
 
+    def ranking(self, name: str) -> Ranking:
+        """The ranking `provider/name`. Loads that provider alone.
+
+        Raises:
+            PoolError: no such provider, or it is broken, or offers no such ranking; names those that there are.
+        """
+        hook, (provider, _, short) = "concertino_rankings", name.partition("/")
+        self.load(provider)
+        plugin = self._plugins[provider]
+        with self._locked():
+            if hook in plugin.hooks and plugin.state == "loaded" and hook not in plugin.results:
+                self._attempt(plugin, functools.partial(self._ask, plugin, hook, _check_ranking))
+        self._check_usable(plugin)
+        found: dict[str, Ranking] = {ranking.name: ranking for ranking in plugin.results.get(hook, ())}
+        if short not in found:
+            raise PoolError(f"provider {provider!r} offers no ranking {short!r}; {_hint(short, found)}")
+        return found[short]
+
     def commands(self) -> list[Any]:
         """The `click.Command`s of all plugins. Two of one name are both left out; the rows say so."""
         return [command for _, command in self._commands()]
@@ -485,6 +504,11 @@ def _those(names: Sequence[str]) -> str:
 def _check_strategy(item: Any) -> str:
     named = isinstance(item, type) and isinstance(getattr(item, "name", None), str)
     return "" if named else "expected a class with a `name`"
+
+
+def _check_ranking(item: Any) -> str:
+    named = isinstance(item, Ranking) and isinstance(item.name, str)
+    return "" if named else "expected an object with a `name` and a method `order(question, entries)`"
 
 
 def _check_command(item: Any) -> str:

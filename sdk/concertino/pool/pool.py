@@ -34,6 +34,7 @@ from .views import ContextCost, Member, PoolDiff
 if TYPE_CHECKING:
     import random
 
+    from concertino.members.ranking import Ranking
     from concertino.plugins.manager import PluginManager
 
 # Servers with the OpenAI protocol take names of `[A-Za-z0-9_-]{1,64}` only; see `_sanitise`.
@@ -227,6 +228,19 @@ class Pool:
             return (found,)
         # The recursion ends, because routers that lead to themselves were refused when the pool was made.
         return tuple(dict.fromkeys(model for name in found.models for model in self.behind(name)))
+
+    def ranking(self, router: RouterSpec) -> Ranking:
+        """The installed ranking that orders the models of a router.
+
+        Raises:
+            PoolError: it is not installed; names those that are.
+        """
+        from concertino.plugins.manager import default_manager
+
+        try:
+            return (self._manager or default_manager()).ranking(router.ranking)
+        except PoolError as error:
+            raise PoolError(f"router {router.name!r}: policy={router.policy!r}: {error}") from error
 
     def model(self, role_or_name: str) -> ModelSpec:
         """The model bound to a role, or of a name.
@@ -545,7 +559,11 @@ class Pool:
         for member, need in ((m, need) for m in needy for need in m.needs if need not in models):
             kind = "router" if isinstance(member, RouterSpec) else member.kind
             raise PoolError(f"{kind} {member.name!r} needs a model: {self._unknown('model', need, models)}")
-        _refuse_circles([m for m in needy if isinstance(m, RouterSpec)])
+        routers = [m for m in needy if isinstance(m, RouterSpec)]
+        _refuse_circles(routers)
+        for router in routers:
+            if router.ranking:
+                self.ranking(router)
         for role, name in self._roles.items():
             if name not in models:
                 raise PoolError(f"role {role!r}: {self._unknown('model', name, models)}")

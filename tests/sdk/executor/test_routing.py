@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import concertino as ct
 import pytest
+from concertino.plugins import PluginManager
 from concertino.testing import ScriptedModel
 
 from .virtual_clock import run_virtually
@@ -126,6 +128,76 @@ def test_the_quickest_is_asked_once_all_were_measured_and_measured_again_later()
 def test_each_in_turn_is_asked_in_a_round_robin() -> None:
     servers = [Server(name) for name in ("a", "b", "c")]
     assert answers(pool_of("round-robin", *(s.spec() for s in servers)), *[None] * 7) == list("abcabca")
+
+
+class LastFirst:
+    """Puts what was given last first; named strangers or raises where it is told to."""
+
+    name = "last"
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, tuple[ct.RankingEntry, ...]]] = []
+        self.broken = False
+
+    def order(self, question: str, entries: Sequence[ct.RankingEntry]) -> list[str]:
+        self.seen.append((question, tuple(entries)))
+        return ["nobody"] if self.broken else [entries[-1].name]
+
+
+class WithRanking:
+    """A plugin with one ranking."""
+
+    def __init__(self, ranking: object) -> None:
+        self.ranking = ranking
+
+    @ct.hookimpl
+    def concertino_rankings(self) -> list[object]:
+        return [self.ranking]
+
+
+def ranked_pool(ranking: object, monkeypatch: pytest.MonkeyPatch, policy: str = "mine/last") -> ct.Pool:
+    manager = PluginManager(installed=False)
+    manager.register(WithRanking(ranking), "mine")
+    monkeypatch.setattr("concertino.plugins.manager.default_manager", lambda: manager)
+    models = [Server(name).spec(prices) for name, prices in (("a", ct.Prices(1, 1)), ("b", None), ("c", None))]
+    return pool_of(policy, *models)
+
+
+def test_a_ranking_of_a_plugin_says_whom_a_router_asks_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranking = LastFirst()
+    assert answers(ranked_pool(ranking, monkeypatch), None) == ["c"]
+    ((question, entries),) = ranking.seen
+    assert question == "question 0"
+    assert [entry.name for entry in entries] == ["a/model", "b/model", "c/model"]
+    assert [entry.usd is None for entry in entries] == [False, True, True]
+
+
+def test_models_are_asked_in_the_order_given_if_a_ranking_fails(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ranking = LastFirst()
+    ranking.broken = True
+    assert answers(ranked_pool(ranking, monkeypatch), None) == ["a"]
+    assert "its ranking failed; asking in the order given" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("mine/lats", "provider 'mine' offers no ranking 'lats'; did you mean 'last'?"),
+        ("miny/last", "no installed provider is called 'miny'"),
+    ],
+)
+def test_a_ranking_that_is_not_installed_is_refused_when_the_pool_is_made(
+    policy: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ct.PoolError, match=re.escape(message)):
+        ranked_pool(LastFirst(), monkeypatch, policy)
+
+
+def test_an_object_that_cannot_order_is_a_fault_of_its_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ct.PluginError, match="expected an object with a `name` and a method"):
+        ranked_pool("last", monkeypatch)
 
 
 def test_a_model_that_hangs_has_so_many_seconds_and_then_the_next_is_asked() -> None:

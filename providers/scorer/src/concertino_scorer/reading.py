@@ -24,7 +24,7 @@ NUMBER_FEATURES = 8
 NUMBER, UNKNOWN = 0, 1
 """Ids of a number and of a word that is in no vocabulary. Words begin at 2."""
 
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_][\w'’]*|[%$€#/.;:!?]")
+_TOKEN = re.compile(r"(?:(?<![\w.,)%])[-\u2212])?\d+(?:[.,]\d+)*|[^\W\d_][\w'’]*|[%$€#/.;:!?]")
 PUNCTUATION = tuple("%$€#/.;:!?")
 """Signs that are read as words."""
 _ENDS = frozenset(".;!?")
@@ -67,7 +67,7 @@ def read_text(text: str, words: Mapping[str, int], percent: str = "percent") -> 
     sentences: list[int] = []
     sentence = 0
     for token in [found[0] for found in islice(_TOKEN.finditer(text), MOST_TOKENS)] or [""]:
-        is_number = token[:1].isdecimal()
+        is_number = token.lstrip("-\u2212")[:1].isdecimal()
         word = percent if token == "%" else token.lower().replace("’", "'")
         ids.append(NUMBER if is_number else words.get(word, UNKNOWN))
         values.append(_value(token) if is_number else math.nan)
@@ -76,7 +76,7 @@ def read_text(text: str, words: Mapping[str, int], percent: str = "percent") -> 
     shares = [math.nan] * len(ids)
     places = [place for place, value in enumerate(values) if not math.isnan(value)]
     for one, other in pairwise(places):
-        if other - one <= _REACH and 0 < values[other] >= values[one] and math.isnan(shares[one]):
+        if other - one <= _REACH and 0 < values[other] >= values[one] >= 0 and math.isnan(shares[one]):
             shares[one] = shares[other] = values[one] / values[other]
     for place in places:
         if math.isnan(shares[place]) and words.get(percent, UNKNOWN) in ids[place + 1 : place + 2]:
@@ -87,6 +87,8 @@ def read_text(text: str, words: Mapping[str, int], percent: str = "percent") -> 
 
 
 def _value(token: str) -> float:
+    if not token[0].isdecimal():
+        return -_value(token[1:])
     plain = token.replace(",", "") if _THOUSANDS.fullmatch(token) else token.replace(",", ".")
     try:
         return min(float(plain), _LARGEST)
@@ -112,9 +114,9 @@ def _features(card: CardText, place: Floats) -> Floats:
         known,
         part,
         shares * part,
-        np.log10(1 + values) / 4 * known,
-        np.clip(values / 100, 0, 2) * known,
-        np.clip(values / 10, 0, 2) * known,
+        np.sign(values) * np.log10(1 + np.abs(values)) / 4 * known,
+        np.clip(values / 100, -2, 2) * known,
+        np.clip(values / 10, -2, 2) * known,
         place[:, 0],
         place[:, 1],
     )

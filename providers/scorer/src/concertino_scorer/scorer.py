@@ -1,6 +1,6 @@
 """The scorer: for a question, which members of a pool are worth asking, by what their cards say.
 
-    scorer = Scorer.load("scorer.npz")
+    scorer = Scorer.shipped()                                  # or Scorer.load("mine.npz")
     scorer.rank("Which enzyme unwinds DNA?", pool)             the members, best first, with reasons in numbers
     scorer.shortlist("Which enzyme unwinds DNA?", pool, 6)     a pool of the best six, best first
 
@@ -68,6 +68,11 @@ class Scorer:
             UsageError: the file is missing, or not a scorer.
         """
         return cls(ScorerModel.load(Path(path)))
+
+    @classmethod
+    def shipped(cls) -> Scorer:
+        """The trained scorer that comes with this package; its model card is `MODEL_CARD.md` beside it."""
+        return cls.load(Path(__file__).with_name("trained.npz"))
 
     def beliefs(self, question: str, cards: Sequence[str]) -> list[Belief]:
         """What each card makes believe of its member, for a question."""

@@ -1,0 +1,53 @@
+"""Rankings: whom to ask first for a question. Plugins offer them, a router uses one by its name `provider/name`.
+
+Invariant: a ranking only orders. It sees no more than names, cards and prices, and cannot leave anyone out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+
+@dataclass(frozen=True, slots=True)
+class RankingEntry:
+    """What a ranking reads of one model.
+
+    Attributes:
+        name: in the pool.
+        card: its description.
+        usd: what this request is expected to cost, in $; None where the price is unknown.
+    """
+
+    name: str
+    card: str
+    usd: float | None = None
+
+
+@runtime_checkable
+class Ranking(Protocol):
+    """Orders models by how much it is worth asking them. Called in the event loop, so it must be quick."""
+
+    name: str
+
+    def order(self, question: str, entries: Sequence[RankingEntry]) -> Sequence[str]:
+        """Their names, best first; entries that it does not name come after these, in the order given.
+
+        Args:
+            question: the text of the last message.
+        """
+        ...
+
+
+def ordered_by(ranking: Ranking, question: str, entries: Sequence[RankingEntry]) -> list[str]:
+    """All names, as the ranking orders them.
+
+    Raises:
+        ValueError: it names something that was not among them.
+    """
+    known = [entry.name for entry in entries]
+    named = list(dict.fromkeys(ranking.order(question, entries)))
+    if strangers := [name for name in named if name not in known]:
+        raise ValueError(f"ranking {ranking.name!r} named {strangers[0]!r}; expected some of {', '.join(known)}")
+    return [*named, *(name for name in known if name not in named)]
