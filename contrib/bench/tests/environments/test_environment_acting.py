@@ -19,6 +19,7 @@ from concertino_bench.environments.plan_path import PlanPath
 from concertino_bench.environments.reading import read_fills, read_moves, read_number
 from concertino_bench.environments.sokoban import Sokoban
 from concertino_bench.environments.sudoku import Sudoku
+from concertino_bench.environments.sudoku_solver import solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -380,10 +381,35 @@ def test_a_longer_way_earns_less_than_a_shortest_one() -> None:
     assert short.of("planner") > long.of("planner")
 
 
+@pytest.mark.parametrize("name", ["plan-path", "sudoku", "sokoban"])
+def test_writing_less_never_earns_more(name: str) -> None:
+    for task in tasks(name, 8, seed=5):
+        environment = environment_of(task)
+        environment.reset()
+        whole = fills_of(environment) if isinstance(environment, Sudoku) else list(oracle_of(task)["moves"])
+        before = environment.snapshot()
+        earned = [
+            environment.turn_reward(Turn(before, whole[:end])).local("planner") for end in range(1, len(whole) + 1)
+        ]
+        assert earned == sorted(earned)
+        assert earned[-1] == pytest.approx(1) or name == "sudoku"  # which pays progress for a full grid only
+
+
+def fills_of(puzzle: Sudoku) -> list[list[int]]:
+    """The cells that are missing, solved."""
+    solved = solve(puzzle.given, puzzle.size)
+    assert solved is not None
+    return [
+        [place // puzzle.size + 1, place % puzzle.size + 1, solved[place]]
+        for place, value in enumerate(puzzle.given)
+        if not value
+    ]
+
+
 def test_a_sudoku_turn_is_scored_by_what_is_filled_and_whether_it_is_sane() -> None:
     environment = Sudoku(PUZZLE)
     half = environment.turn_reward(Turn([], [[4, 2, 3]], "[[4, 2, 3], [4, 3, 3]]", ran=True))
-    assert half.scores["planner"] == {"format": 1, "legal": 1, "progress": 1 / 16}
+    assert half.scores["planner"] == {"format": 1, "legal": 0.5, "progress": 1 / 16}
     assert half.scores["programmer"] == {"format": 1, "runs": 1, "sane": 0}
     solved = environment.turn_reward(Turn([[4, 2, 3]], [[4, 3, 2]]))
     assert (solved.team, solved.of("planner", "lambda")) == (1, pytest.approx(0.6 + 0.4 * (0.7 + 0.3 / 16)))

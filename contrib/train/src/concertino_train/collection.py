@@ -103,6 +103,7 @@ def run_collection(
             pool,
             home / "collected",
             samples=section.samples,
+            in_turn=section.in_turn,
             temperatures=section.temperatures,
             seed=config.trainer.seed,
             budget=make_budget(config),

@@ -44,6 +44,16 @@ if TYPE_CHECKING:
 @click.option("--samples", type=click.IntRange(min=1), help="How often each system gets each task.")
 @click.option("--seed", type=int, help="Of sampling.")
 @click.option("--grader", help="One grader for all tasks.")
+@click.option(
+    "--unseen",
+    metavar="WHAT[,WHAT…]",
+    help="Draw anew for each task: names, order, cards (wording), prices, skills (who is there).",
+)
+@click.option(
+    "--counterfactuals",
+    is_flag=True,
+    help="Also run each system with the order of the pool reversed, and with its descriptions permuted.",
+)
 @click.option("--max-usd", type=click.FloatRange(min=0), help="Begin nothing more once so many $ are spent.")
 @click.option("--units", type=click.FloatRange(min=0), help="Budget of each run, in cost units.")
 @click.option("--usd", type=click.FloatRange(min=0), help="Budget of each run, in $.")
@@ -69,7 +79,7 @@ def run_command(
     FILE is an evaluation in TOML; options override the file. The same command continues where it was interrupted.
 
     JSON: {"file", "items", "total", "missing", "stopped", "seconds", "usd", "broken",
-    "systems": {NAME: {"right", "done"}}}
+    "systems": {NAME: {"right", "done"}}, "counterfactuals": [{"system", "change", "same", "items"}]}
 
     `usd` is null where a price is unknown. Ends with status 1 if items are missing or a system broke.
     """
@@ -172,6 +182,8 @@ def _evaluation(file: Path | None, options: dict[str, Any]) -> tuple[Evaluation,
     from concertino_bench.runner.evaluation import Evaluation
     from concertino_bench.runner.files import load_evaluation
     from concertino_bench.tasks.installed import installed_task_sets
+    from concertino_bench.tasks.system import with_counterfactuals
+    from concertino_bench.tasks.unseen import parse_drawn
 
     sets = installed_task_sets()
     selections = [_selection(text, sets) for text in options["tasks"]]
@@ -190,7 +202,11 @@ def _evaluation(file: Path | None, options: dict[str, Any]) -> tuple[Evaluation,
                 "name what to run: a FILE, or --tasks and --system; concertino bench tasks lists the task sets"
             )
         evaluation = Evaluation(selections, systems)
+    if options["counterfactuals"] and not any(system.change for system in evaluation.systems):
+        evaluation = replace(evaluation, systems=with_counterfactuals(evaluation.systems))
     plain = {key: options[key] for key in ("samples", "seed", "grader", "max_usd") if options[key] is not None}
+    if options["unseen"]:
+        plain["unseen"] = parse_drawn(options["unseen"])
     limits = {key: options[key] for key in ("units", "usd", "seconds") if options[key] is not None}
     if limits:
         plain["budget"] = replace(evaluation.budget, **limits)
@@ -296,6 +312,8 @@ def _broken(outcome: Outcome) -> dict[str, tuple[int, int, str]]:
 
 
 def _tell(outcome: Outcome, shown: EvaluationProgress, seconds: float, as_json: bool) -> None:
+    from concertino_bench.metrics.counterfactuals import followed
+
     last = shown.last
     right = last.right if last is not None else {}
     if as_json:
@@ -309,6 +327,7 @@ def _tell(outcome: Outcome, shown: EvaluationProgress, seconds: float, as_json: 
             "seconds": round(seconds, 3),
             "usd": round(last.usd, 6) if priced and last is not None else None,
             "systems": {name: {"right": counts[0], "done": counts[1]} for name, counts in right.items()},
+            "counterfactuals": [each._asdict() for each in followed(outcome.items)],
             "broken": {name: count for name, (count, _, _) in _broken(outcome).items()},
         }
         click.echo(json.dumps(summary, ensure_ascii=False))
@@ -316,6 +335,8 @@ def _tell(outcome: Outcome, shown: EvaluationProgress, seconds: float, as_json: 
         width = max((len(name) for name in right), default=0)
         for name, (good, done) in right.items():
             click.echo(f"{name:<{width}}  {good}/{done}  {100 * good / max(1, done):.1f} %")
+        for each in followed(outcome.items):
+            click.echo(each.line())
         click.echo(f"{len(outcome.items)} items in {outcome.path}; concertino bench report {outcome.path}")
     if outcome.stopped:
         click.echo(f"stopped: {outcome.stopped}; {outcome.missing} of {outcome.total} items are not done", err=True)

@@ -188,7 +188,11 @@ class PlanPath(ActingEnvironment):
         return cell, len(moves), ""
 
     def turn_reward(self, turn: Turn, ran: Sequence[Ran] = ()) -> rewards.TurnReward:
-        """A.1.4. A list of moves is scored move by move; moves behind the first illegal one are as bad as it is."""
+        """A.1.4. A list of moves is scored move by move; moves behind the first illegal one are as bad as it is.
+
+        A list that ends before the goal is scored as if the moves that the shortest way still needs were bad, so that
+        writing less never earns more. Where a turn has one move, this is the paper's score.
+        """
         twin = PlanPath(self.grid.rows)
         twin.restore(turn.before)
         before = twin.cell
@@ -210,6 +214,7 @@ class PlanPath(ActingEnvironment):
         except UnreadableAction:
             return {"format": 0.0, "legal": 0.0, "shortest": 0.0}
         legal = best = 0
+        needed = self.grid.distances.get(cell, 0)
         for move in moves:
             near = _moved(cell, MOVES[move])
             if cell == self.grid.goal or not self.grid.free(near):
@@ -218,7 +223,8 @@ class PlanPath(ActingEnvironment):
             # Cells without a way have -1 on both sides, which never differ by one.
             best += self.grid.distances.get(near, -1) == self.grid.distances.get(cell, -1) - 1
             cell = near
-        given = legal if cell == self.grid.goal else len(moves)  # what stands behind the goal is not walked
+        # What stands behind the goal is not walked; what is missing on the way to it counts as given and bad.
+        given = legal if cell == self.grid.goal else max(len(moves), needed)
         return {
             "format": 1.0,
             "legal": rewards.share_of(legal, given),

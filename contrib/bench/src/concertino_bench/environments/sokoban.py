@@ -137,13 +137,17 @@ class Sokoban(ActingEnvironment):
         return -sum(min(abs(box[0] - goal[0]) + abs(box[1] - goal[1]) for goal in goals) for box in self._boxes)
 
     def turn_reward(self, turn: Turn, ran: Sequence[Ran] = ()) -> rewards.TurnReward:
-        """A.1.5. A list of steps is scored step by step; those behind the first illegal one are as bad as it is."""
+        """A.1.5. A list of steps is scored step by step; those behind the first illegal one are as bad as it is.
+
+        Steps that are missing count as bad: fewer than the boxes are away from goals cannot solve the level, so writing
+        less never earns more. Where a turn has one step, this is the paper's score.
+        """
         twin = self._twin(turn.before)
         team = rewards.sokoban_team(len(twin.boxes & self.level.goals), len(twin.boxes))
         scores = {"planner": {"format": 0.0, "legal": 0.0, "deadlock_free": 0.0}}
         if turn.printed is not None:
             scores["programmer"] = self._programmer(turn)
-        was_over = twin.done
+        was_over, away = twin.done, -twin.potential
         try:
             twin.step(turn.action)
         except UnreadableAction:
@@ -151,7 +155,7 @@ class Sokoban(ActingEnvironment):
         # A step behind the end earns 0, though the boxes still stand where they stand.
         if not was_over:
             team = twin.reward
-        given = twin.last.made if twin.reached else twin.last.given
+        given = twin.last.made if twin.reached else max(twin.last.given, away)
         free = twin.last.made - int(twin.lost)  # a lost position ends the walk, so only the last step leads to one
         scores["planner"] = {
             "format": 1.0,

@@ -137,11 +137,15 @@ class Sudoku(ActingEnvironment):
         return len(fills), ""
 
     def turn_reward(self, turn: Turn, ran: Sequence[Ran] = ()) -> rewards.TurnReward:
-        """A.1.3: the planner by what it fills, the programmer by what its script printed; the team in the last turn."""
+        """A.1.3: the planner by what it fills, the programmer by what its script printed; the team in the last turn.
+
+        Fills are legal up to the first that breaks a rule, and cells that are left empty count as not legal, so that
+        writing less never earns more.
+        """
         twin = Sudoku(unparse(self.given))
         twin.restore(turn.before)
         scores = {"planner": {"format": 0.0, "legal": 0.0, "progress": 0.0}}
-        filled = set(twin._fills)
+        filled, empty = set(twin._fills), twin.grid.count(0)
         if turn.printed is not None:
             scores["programmer"] = self._programmer(turn)
         try:
@@ -149,7 +153,7 @@ class Sudoku(ActingEnvironment):
         except UnreadableAction:
             return rewards.TurnReward(self.domain, 0.0, scores, frozenset({"planner"}))
         new = len(set(twin._fills) - filled)
-        legal = float(not twin.last.illegal)
+        legal = rewards.share_of(new, max(empty, new + bool(twin.last.illegal)))
         scores["planner"] = {"format": 1.0, "legal": legal, "progress": rewards.progress(new, self.size**2)}
         return rewards.TurnReward(self.domain, solved if turn.final else 0.0, scores)
 

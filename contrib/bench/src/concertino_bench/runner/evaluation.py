@@ -19,6 +19,7 @@ from concertino import Budget, Pool, UsageError
 
 from concertino_bench.tasks.system import System
 from concertino_bench.tasks.task import Task, TaskSet
+from concertino_bench.tasks.unseen import Drawn, changed_pool, unseen_pool
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ class Evaluation:
         grader: name of the grader for all tasks; by default each kind has its own.
         max_usd: no further run begins once so many $ are spent, grading included.
         title: what the report is called.
+        unseen: what of the pool is drawn anew for each task.
+        in_turn: each task is given to one of the systems, in turn, and not to all.
     """
 
     selections: Sequence[Selection]
@@ -81,6 +84,8 @@ class Evaluation:
     grader: str = ""
     max_usd: float | None = None
     title: str = ""
+    unseen: Sequence[Drawn] = ()
+    in_turn: bool = False
 
     def __post_init__(self) -> None:
         if not self.selections or not self.systems:
@@ -128,7 +133,23 @@ class Evaluation:
             "seed": self.seed,
             "budget": self.budget.to_json(),
             "grader": self.grader,
+            **({"unseen": list(self.unseen)} if self.unseen else {}),
+            **({"in_turn": True} if self.in_turn else {}),
         }
+
+    def systems_of(self, place: int) -> Sequence[System]:
+        """Who gets the task at a place of the list, counted from 0."""
+        return [self.systems[place % len(self.systems)]] if self.in_turn else self.systems
+
+    def pool_of(self, system: System, pool: Pool, task: Task) -> tuple[Pool, dict[str, str]]:
+        """The pool that a system meets in a task, and whose description each member bears where they are permuted.
+
+        Args:
+            pool: of the system.
+        """
+        key = f"{self.seed} {task.id}"
+        pool = unseen_pool(pool, self.unseen, key)
+        return changed_pool(pool, system.change, key) if system.change else (pool, {})
 
     def fingerprint(self, pools: Mapping[str, Pool], tasks: Sequence[Task]) -> str:
         """The same for two evaluations that ask the same of the same pools; `max_usd` and `title` do not count.

@@ -168,7 +168,8 @@ class _Runner:
 
     async def run(self, tasks: Sequence[tuple[Task, TaskSet]], concurrency: int) -> Outcome:
         self.began = time.monotonic()
-        self.total = len(tasks) * len(self.evaluation.systems) * self.evaluation.samples
+        of = self.evaluation
+        self.total = sum(len(of.systems_of(place)) for place in range(len(tasks))) * of.samples
         self.right = {system.name: [0, 0] for system in self.evaluation.systems}
         for item in self.file.items.values():
             self._count(item)
@@ -184,8 +185,8 @@ class _Runner:
         """The items that are left, in the order in which they are done."""
         # Task by task and not system by system, so that an unfinished file compares systems on the same tasks.
         for sample in range(self.evaluation.samples):
-            for task, home in tasks:
-                for system in self.evaluation.systems:
+            for place, (task, home) in enumerate(tasks):
+                for system in self.evaluation.systems_of(place):
                     key = Key(system.name, task.id, sample)
                     if key not in self.file.items:
                         yield key, system, task, home
@@ -211,11 +212,14 @@ class _Runner:
             pool = self.pools[system.name]
             if world is not None:
                 pool = pool.adding(*world.members())
+            pool, owners = self.evaluation.pool_of(system, pool, task)
             run, record = await self._run(run_id, key, system, task, pool, world is None)
             async with PoolServices(self.executor, self.jury, f"grading-{run_id}") as desk:
                 grade = await self._grade(task, run, record, world, desk)
                 trace = self._shown(run.path)
-                return Item.of_run(key, task, grade, run, pool, graded=desk.usage, trace=trace, record=record)
+                return Item.of_run(
+                    key, task, grade, run, pool, graded=desk.usage, trace=trace, record=record, owners=owners
+                )
         except Exception as error:
             logger.debug("%s broke on %s", system.name, task.id, exc_info=True)
             return Item.of_failure(key, task, f"{type(error).__name__}: {error}")

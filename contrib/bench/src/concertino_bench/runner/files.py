@@ -16,8 +16,9 @@ from typing import Any
 from concertino import Budget, BudgetError, Sampling, UsageError
 from concertino.schema import compile_schema, explain, suggestion
 
-from concertino_bench.tasks.system import System
+from concertino_bench.tasks.system import System, with_counterfactuals
 from concertino_bench.tasks.task import TaskSet
+from concertino_bench.tasks.unseen import parse_drawn
 
 from .evaluation import Evaluation, Selection
 
@@ -62,6 +63,8 @@ FILE = _table(
     seed={"type": "integer"},
     grader=_TEXT,
     max_usd=_AMOUNT,
+    unseen=_TEXTS,
+    counterfactuals={"type": "boolean"},
     concurrency=_COUNT,
     budget={"type": "object"},
     tasks={"type": "array", "items": TASKS, "minItems": 1},
@@ -114,6 +117,10 @@ def load_evaluation(path: str | Path, sets: Mapping[str, TaskSet]) -> Evaluation
     except (TypeError, BudgetError) as error:
         raise UsageError(f"{path}, [budget]: {error}") from error
     plain = {key: data[key] for key in ("title", "samples", "seed", "grader", "max_usd") if key in data}
+    if "unseen" in data:
+        plain["unseen"] = parse_drawn(",".join(data["unseen"]))
+    if data.get("counterfactuals"):
+        systems = with_counterfactuals(systems)
     pool = path.parent / data["pool"] if "pool" in data else None
     return EvaluationFile(Evaluation(selections, systems, budget=budget, **plain), pool, data.get("concurrency"))
 

@@ -133,6 +133,7 @@ class ResultsFile:
                 "seed": ("seed",),
                 "budget": ("budget",),
                 "grader": ("grader",),
+                "unseen": ("unseen",),
                 "pool": ("pool", "pools"),
             }
             # Through JSON, as the other header came: a tuple would differ from the list that was read.

@@ -75,6 +75,8 @@ class Item:
         members: what each member did.
         graded: what grading consumed.
         pool: id of the pool.
+        first: full name of the member that was called first; where descriptions were permuted, of the member whose
+            description was chosen.
         trace: the trace file, relative to the results file; empty without one.
         error: why there is no run, where the system failed before it began; the verdict is then unparsable.
     """
@@ -106,6 +108,7 @@ class Item:
     members: Mapping[str, MemberUse] = field(default_factory=dict)
     graded: Usage = _NONE
     pool: str = ""
+    first: str = ""
     trace: str = ""
     error: str = ""
 
@@ -126,6 +129,7 @@ class Item:
         graded: Usage = _NONE,
         trace: str = "",
         record: Trace | None = None,
+        owners: Mapping[str, str] | None = None,
     ) -> Item:
         """The item of a finished and graded run.
 
@@ -134,6 +138,7 @@ class Item:
             trace: where its trace is.
             record: the trace itself, needed of a run that was resumed: its events leave out what went on inside of
                 calls that had ended before.
+            owners: whose description each member bears, where they were permuted.
         """
         calls = run.observations
         return cls(
@@ -164,6 +169,7 @@ class Item:
             members=_members(_ended(run) if record is None else _recorded(record), pool),
             graded=graded,
             pool=pool.id,
+            first=_first(run, pool, owners or {}),
             trace=trace,
         )
 
@@ -236,6 +242,12 @@ def _shortened(answer: str | None) -> str | None:
     # Both ends: the final answer stands last, and how an answer begins tells what went wrong.
     half = _SHOWN // 2
     return f"{answer[:half]}\n[{len(answer) - _SHOWN} characters left out]\n{answer[-half:]}"
+
+
+def _first(run: Run, pool: Pool, owners: Mapping[str, str]) -> str:
+    called = next((round_.plan.calls[0].name for round_ in run.rounds if round_.plan.calls), "")
+    spec = pool.find(called)
+    return owners.get(spec.name, spec.name) if spec is not None else ""
 
 
 def _ended(run: Run) -> Iterator[tuple[Observation, str]]:

@@ -6,11 +6,13 @@ So what is compared are paradigms and models, and never two ways of counting.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.strategies import DEFAULT_STRATEGY
+
+from .unseen import COUNTERFACTUALS, Counterfactual
 
 if TYPE_CHECKING:
     from concertino import Model, ModelSpec, Pool, Sampling, Strategy
@@ -31,6 +33,7 @@ class System:
         eager: begin calls while the leader still writes.
         prepare: a last change of the pool, for what patterns cannot say.
         summary: one line for reports.
+        change: what is changed of the pool that it meets, to see whether its choice follows the descriptions.
     """
 
     name: str
@@ -43,6 +46,7 @@ class System:
     eager: bool = False
     prepare: Callable[[Pool], Pool] | None = None
     summary: str = ""
+    change: Counterfactual | Literal[""] = ""
 
     def pool(self, pool: Pool) -> Pool:
         """The pool with the members and roles of this system."""
@@ -64,4 +68,17 @@ class System:
             "sampling": asdict(self.sampling) if self.sampling is not None else None,
             "eager": self.eager,
             "summary": self.summary,
+            **({"change": self.change} if self.change else {}),
         }
+
+
+def with_counterfactuals(systems: Iterable[System]) -> list[System]:
+    """Each system as it is, with the order of the pool reversed, and with its descriptions permuted."""
+    return [
+        changed
+        for system in systems
+        for changed in (
+            system,
+            *(replace(system, name=f"{system.name}, {each}", change=each) for each in COUNTERFACTUALS),
+        )
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,9 @@ from concertino_train.running.quiet import set_quiet_environment
 
 from .options import TrainingOptions, training_options
 from .settings import names_path, settings, teller, write, write_json
+
+if TYPE_CHECKING:
+    from concertino_train.config.config import TrainConfig
 
 
 @click.command("eval")
@@ -26,12 +30,28 @@ from .settings import names_path, settings, teller, write, write_json
         metavar="FILE",
         help="Evaluate with another pool than that of the training.",
     ),
+    click.option(
+        "--unseen",
+        metavar="WHAT[,WHAT…]",
+        help="Draw anew for each task: names, order, cards (wording), prices, skills (who is there).",
+    ),
+    click.option(
+        "--counterfactuals", is_flag=True, help="Also ask over the pool reversed, and with its descriptions permuted."
+    ),
     click.option("--system", metavar="NAME", default="", help="Name of the system in the results."),
     click.option(
         "--traces", type=click.IntRange(min=0), default=0, metavar="N", help="Write this many rollouts as traces."
     ),
 )
-def eval_command(given: TrainingOptions, checkpoint: Path | None, pool: Path | None, system: str, traces: int) -> None:
+def eval_command(
+    given: TrainingOptions,
+    checkpoint: Path | None,
+    pool: Path | None,
+    unseen: str | None,
+    counterfactuals: bool,
+    system: str,
+    traces: int,
+) -> None:
     """Measure a checkpoint on the tasks of `tasks.eval`.
 
     Writes a results file for `concertino bench report` and `compare`.
@@ -40,7 +60,7 @@ def eval_command(given: TrainingOptions, checkpoint: Path | None, pool: Path | N
     "traces"}
     """
     set_quiet_environment()
-    config = settings(given)
+    config = _changed(settings(given), unseen, counterfactuals)
     # A path in the settings is where a training began; only the command line's names what to measure.
     if checkpoint is not None or not (config.model.path and names_path(given.overrides)):
         changed = config.model.model_copy(update={"path": str(find_model_of(checkpoint, Path(config.trainer.output)))})
@@ -52,12 +72,25 @@ def eval_command(given: TrainingOptions, checkpoint: Path | None, pool: Path | N
         return
     from concertino_train.evaluation.measurement import run_eval
 
-    name = system or _name(checkpoint or Path(config.model.path)) + (f"-{pool.stem}" if pool is not None else "")
+    name = system or _name(checkpoint or Path(config.model.path)) + (f"-{pool.stem}" if pool is not None else "") + (
+        "-unseen" if unseen else ""
+    )
     result = run_eval(config, pool=pool, system=name, traces=traces, reporter=teller(given))
     if given.as_json:
         write_json(result.to_json())
     else:
         write(*result.lines(), f"results: {result.results}; concertino bench report {result.results}")
+
+
+def _changed(config: TrainConfig, unseen: str | None, counterfactuals: bool) -> TrainConfig:
+    """The settings with what these options say of the pool."""
+    from concertino_bench.tasks.unseen import parse_drawn
+
+    changes: dict[str, object] = {"unseen": list(parse_drawn(unseen))} if unseen is not None else {}
+    if counterfactuals:
+        changes["counterfactuals"] = True
+    own = config.trainer.eval.model_copy(update=changes)
+    return config.model_copy(update={"trainer": config.trainer.model_copy(update={"eval": own})})
 
 
 def find_model_of(checkpoint: Path | None, output: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from concertino_bench.tasks.unseen import Drawn
 from pydantic import Field
 
 from concertino_train.groups import AdvantageSettings, Filters, SamplerSettings
@@ -172,12 +173,19 @@ class EvalTrainer(Section):
         batch: tasks that are rolled out together.
         preferences: by `concertino train eval`, every task is asked once with each, and the runs are compared
             (`obedience`); by default, and during a training, tasks are asked as they are.
+        unseen: what of the pool is drawn anew for each task: names, order, cards (wording), prices, skills (who is
+            there).
+        counterfactuals: by `concertino train eval`, every task is also asked over the pool in reverse order (`stays`:
+            share of tasks whose first choice is the same) and with its descriptions permuted (`follows`: share whose
+            first choice is the new holder of the description).
     """
 
     samples: Count = 1
     temperature: Amount = 0.0
     batch: Count = 64
     preferences: list[PreferenceSection] = Field(default_factory=list)
+    unseen: list[Drawn] = Field(default_factory=list)
+    counterfactuals: bool = False
 
 
 class ComputeSection(Section):

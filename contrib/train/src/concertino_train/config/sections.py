@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from concertino.strategies import DEFAULT_STRATEGY
+from concertino_bench.tasks.unseen import Drawn
 from pydantic import BaseModel, ConfigDict, Field
 
 from concertino_train.settings import Above, Amount, Count, Number, Precision, Section, Share
@@ -137,6 +138,7 @@ class Variation(Section):
         keep: probability with which each tool or agent stays in the pool.
         always: patterns of members that stay.
         rename: probability with which each tool or agent is shown under a neutral alias.
+        unseen: what else is drawn anew: names, order, cards (wording), prices, skills (who is there).
         prices: price schedules, of which one is drawn: $ per million tokens by model.
         costs: likewise of tools and agents: the cost of a call by name or pattern.
         make: settings of `pool.make`, of which one table is drawn.
@@ -147,6 +149,7 @@ class Variation(Section):
     keep: Share = 1.0
     always: list[str] = Field(default_factory=list)
     rename: Share = 0.0
+    unseen: list[Drawn] = Field(default_factory=list)
     prices: list[dict[str, PriceSection]] = Field(default_factory=list)
     costs: list[dict[str, CostSection]] = Field(default_factory=list)
     make: list[dict[str, Any]] = Field(default_factory=list)
@@ -156,7 +159,7 @@ class Variation(Section):
     @property
     def varies(self) -> bool:
         """Whether pools differ; preferences do not count."""
-        return self.keep < 1 or self.rename > 0 or bool(self.prices or self.costs or self.make)
+        return self.keep < 1 or self.rename > 0 or bool(self.unseen or self.prices or self.costs or self.make)
 
 
 class Named(BaseModel):
@@ -261,9 +264,13 @@ class TreeSection(Section):
 
     Attributes:
         branch: the best one, or one drawn evenly.
+        credit: what a text is scored by: `turn`, after the roles behind it have finished the turn, or `text`, as it
+            stands, which samples less, and tells the texts of a role that does not act itself apart by its own scores
+            alone.
     """
 
     branch: Literal["greedy", "sampled"] = "greedy"
+    credit: Literal["turn", "text"] = "turn"
 
 
 class ServerSection(Section):
@@ -278,6 +285,20 @@ class ServerSection(Section):
     args: list[str] = Field(default_factory=list)
     executable: str = ""
     attach: str = ""
+
+
+class JudgeSection(Section):
+    """A model of the pool compares the answers of a group, for the reward term `shared/judged`.
+
+    Attributes:
+        model: its role or name in the pool.
+        criteria: what else counts, in words.
+        max_tokens: of a reply.
+    """
+
+    model: str = "judge"
+    criteria: str = ""
+    max_tokens: Count = 400
 
 
 class RolloutSection(Section):
@@ -295,6 +316,7 @@ class RolloutSection(Section):
         server: of `backend: vllm`.
         budget: of each rollout.
         tree: tree sampling; none by default.
+        judge: who compares the answers of a group; nobody by default.
         share_calls: calls that rollouts of a group make alike are made once.
         tool_threads: calls of members at once, of all rollouts together.
     """
@@ -311,5 +333,6 @@ class RolloutSection(Section):
     server: ServerSection = ServerSection()
     budget: BudgetSection = BudgetSection()
     tree: TreeSection | None = None
+    judge: JudgeSection | None = None
     share_calls: bool = False
     tool_threads: Count = 4096

@@ -56,6 +56,7 @@ async def collect(
     folder: str | Path,
     *,
     samples: int = 8,
+    in_turn: bool = False,
     temperatures: Sequence[float] = (),
     seed: int = 0,
     budget: Budget | None = None,
@@ -74,6 +75,7 @@ async def collect(
         pool: with whom.
         folder: for the results file and the traces; one that is there is continued.
         samples: runs of each task, with each teacher and temperature.
+        in_turn: each task is done by one teacher, in turn, and not by all.
         temperatures: each teacher leads at each of these; by default as it is set.
         seed: of sampling; sample k is asked with `seed + k`.
         budget: of each run.
@@ -99,6 +101,7 @@ async def collect(
         selections,
         systems,
         samples=samples,
+        in_turn=in_turn,
         seed=seed,
         budget=budget or Budget(),
         grader=grader,

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any
 from concertino import ConcertinoError, Pool, UsageError
 from concertino_bench import Item, Key
 from concertino_bench.metrics import METRICS, intervals
+from concertino_bench.metrics.counterfactuals import followed
 from concertino_bench.reports import read_results
 
 from concertino_train.config.named import make_reward
 from concertino_train.factories.learners import make_engine, make_learner
 from concertino_train.factories.models import load_model
 from concertino_train.factories.pools import make_pool
-from concertino_train.factories.questions import evaluation_assignments, in_batches
+from concertino_train.factories.questions import evaluation_assignments, in_batches, with_changes
 from concertino_train.rewards.term import UnpricedError
 from concertino_train.rollouts.assignment import Assignment
 from concertino_train.rollouts.engine import RolloutEngine
@@ -57,6 +58,9 @@ SHOWN = (
     "tool_entropy",
 )
 """Metrics of concertino-bench that an evaluation reports."""
+
+_FIGURES = {"order reversed": "stays", "cards permuted": "follows"}
+"""Names of the figures of counterfactuals."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,9 @@ class EvalResult:
             ends = f"  [{value['low']:.4g}, {value['high']:.4g}]" if value["low"] is not None else ""
             number = value["value"] if isinstance(value["value"], str) else f"{value['value']:.4g}"
             found.append(f"{METRICS[name].title:<24}{number}{ends}")
+        for figure, title in (("stays", "choice stays, reversed"), ("follows", "choice follows card")):
+            if figure in self.figures:
+                found.append(f"{title:<24}{self.figures[figure]:.4g}")
         if "obedience" in self.figures:
             found.append(f"{'preferences obeyed':<24}{self.figures['obedience']:.4g}")
         if self.reward is not None:
@@ -151,6 +158,7 @@ def run_eval(
     # Before any rollout is paid for.
     _refuse_other_pool(folder / f"{name}.jsonl", make_pool(used.pool).id)
     tests = asked_with_each(evaluation_assignments(used), used.trainer.eval.preferences)
+    tests = with_changes(tests) if used.trainer.eval.counterfactuals else tests
     with quietly():
         learner = make_learner(used, load_model(used, [test.text for test in tests]))
     engine = make_engine(used, learner.policies)
@@ -165,19 +173,21 @@ def run_eval(
         learner.close()
     written = _write_traces(folder, name, found[:traces]) if traces else {}
     items = [_item(rollout, name, written.get(rollout.id, "")) for rollout in found]
-    figures = episode_figures([rollout.episode for rollout in found])
-    figures |= preference_figures([(rollout.assignment, item) for rollout, item in zip(found, items, strict=True)])
     results = _write(folder, name, used, tests, items, trained)
-    values = intervals(items, [METRICS[each] for each in SHOWN])
+    unchanged = [(rollout, item) for rollout, item in zip(found, items, strict=True) if not rollout.assignment.change]
+    figures = episode_figures([rollout.episode for rollout, _ in unchanged])
+    figures |= preference_figures([(rollout.assignment, item) for rollout, item in unchanged])
+    figures |= {_FIGURES[each.change]: each.same / each.items for each in followed(items) if each.system == name}
+    values = intervals([item for _, item in unchanged], [METRICS[each] for each in SHOWN])
     return EvalResult(
         results,
         name,
         _tasks(used, tests),
-        len(found),
+        len(unchanged),
         {value.metric: value.to_json() for value in values},
         {each: value for each, value in figures.items() if each not in METRICS},
-        _reward(used, found, told),
-        tests[0].pool.id,
+        _reward(used, [rollout for rollout, _ in unchanged], told),
+        make_pool(used.pool).id,
         trained,
         round(time.monotonic() - began, 3),
         folder / f"{name}.traces" if written else None,
@@ -198,8 +208,8 @@ def _refuse_other_pool(path: Path, pool: str) -> None:
 
 
 def _tasks(config: TrainConfig, tests: Sequence[Assignment]) -> int:
-    """How many tasks; each is asked once with every preference."""
-    return len(tests) // max(1, len(config.trainer.eval.preferences))
+    """How many tasks; each is asked once with every preference and every change."""
+    return len({test.task.id for test in tests})
 
 
 def with_pool(config: TrainConfig, file: str | Path) -> TrainConfig:
@@ -244,13 +254,15 @@ def _rolled_out(
 
 def _item(rollout: Rollout, system: str, trace: str) -> Item:
     wish = wish_of(rollout.assignment) if rollout.assignment.preference is not None else ""
-    key = Key(_system(system, wish), rollout.assignment.task.id, rollout.sample)
-    return Item.of_run(key, rollout.assignment.task, rollout.grade, rollout.run, rollout.assignment.pool, trace=trace)
+    key = Key(_system(system, wish, rollout.assignment.change), rollout.assignment.task.id, rollout.sample)
+    asked = rollout.assignment
+    return Item.of_run(key, asked.task, rollout.grade, rollout.run, asked.pool, trace=trace, owners=asked.owners)
 
 
-def _system(name: str, wish: str) -> str:
-    """What results call the policy; with a preference, it is another system."""
-    return f"{name}, asked: {wish}" if wish else name
+def _system(name: str, wish: str, change: str = "") -> str:
+    """What results call the policy; with a preference or over a changed pool, it is another system."""
+    name = f"{name}, asked: {wish}" if wish else name
+    return f"{name}, {change}" if change else name
 
 
 def _write_traces(folder: Path, name: str, rollouts: Sequence[Rollout]) -> dict[str, str]:
@@ -266,8 +278,8 @@ def _write(
     """The results file, whole or not at all."""
     from concertino_bench.runner import ResultsFile
 
-    pool, own = tests[0].pool, config.trainer.eval
-    names = [_system(name, each.text) for each in own.preferences] or [name]
+    pool, own = make_pool(config.pool), config.trainer.eval
+    names = list(dict.fromkeys(_system(name, wish_of(test), test.change) for test in tests))
     asked = hashlib.sha256("\0".join(test.task.id for test in tests).encode()).hexdigest()
     header = {
         "title": f"evaluation of {config.name}",

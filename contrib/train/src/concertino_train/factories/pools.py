@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from concertino import Cost, Pool, PoolError, Prices, UsageError
 from concertino_bench.metrics import Preference
+from concertino_bench.tasks.unseen import unseen_pool
 
 from concertino_train.config.named import make_named
 
@@ -89,6 +90,7 @@ class VariedPool:
         if varied.costs:
             for pattern, cost in rng.choice(varied.costs).items():
                 pool = _costing(pool, pattern, Cost(**cost.model_dump()))
+        pool = unseen_pool(pool, varied.unseen, f"training {self.seed} {number}")
         return pool, draw_preference(varied, self.seed, number)
 
     def _check(self) -> None:

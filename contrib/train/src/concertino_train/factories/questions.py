@@ -7,10 +7,12 @@ So the state of the source is one number, and a resumed training asks what it wo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import Budget, UsageError
+from concertino_bench.tasks.unseen import COUNTERFACTUALS, changed_pool, unseen_pool
 
 from concertino_train.config.named import make_strategy
 from concertino_train.rollouts.task_stream import TaskStream
@@ -125,7 +127,7 @@ class Questions(TaskStream[Any]):
 
 
 def evaluation_assignments(config: TrainConfig) -> list[Assignment]:
-    """Every task of `tasks.eval`, over the pool as it is, with nobody's preference.
+    """Every task of `tasks.eval`, over the pool as it is or with what `trainer.eval.unseen` draws anew.
 
     Raises:
         UsageError: as `select_tasks` and `make_pool`.
@@ -133,10 +135,21 @@ def evaluation_assignments(config: TrainConfig) -> list[Assignment]:
     from concertino_train.rollouts.assignment import Assignment
 
     pool, strategy, budget = make_pool(config.pool), make_strategy(config.rollout.strategy), make_budget(config)
+    drawn, seed = config.trainer.eval.unseen, config.trainer.seed
     return [
-        Assignment(task, pool, strategy, "", budget, None, home.world)
+        Assignment(task, unseen_pool(pool, drawn, f"{seed} {task.id}"), strategy, "", budget, None, home.world)
         for task, home in select_tasks(config.tasks.eval, "tasks.eval")
     ]
+
+
+def with_changes(tests: Sequence[Assignment]) -> list[Assignment]:
+    """Every test as it is, over its pool in reverse order, and with the descriptions of its pool permuted."""
+    found = list(tests)
+    for change in COUNTERFACTUALS:
+        for test in tests:
+            pool, owners = changed_pool(test.pool, change, test.task.id)
+            found.append(replace(test, pool=pool, change=change, owners=owners))
+    return found
 
 
 def make_budget(config: TrainConfig) -> Budget | None:

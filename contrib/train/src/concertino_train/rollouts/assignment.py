@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
 from concertino import Budget, Pool, Strategy, UsageError
 from concertino.strategies import Step, TaskContext
 from concertino_bench import Task, TaskWorld
 from concertino_bench.metrics import Preference
+from concertino_bench.tasks.unseen import Counterfactual
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class Assignment:
         budget: of each rollout.
         preference: what the user prefers.
         world: makes the world of a rollout.
+        change: what is changed of the pool, to see whether the choice follows the descriptions.
+        owners: whose description each member bears, where they are permuted.
     """
 
     task: Task
@@ -34,6 +38,8 @@ class Assignment:
     budget: Budget | None = None
     preference: Preference | None = None
     world: Callable[[Task], TaskWorld] | None = None
+    change: Counterfactual | Literal[""] = ""
+    owners: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def text(self) -> str:

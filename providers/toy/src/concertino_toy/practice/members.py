@@ -31,6 +31,7 @@ class Manner:
     Attributes:
         name: "cheap", "sure", "quick" or "any".
         words: what its description says of it, behind what it knows.
+        signs: words by which an expert knows the manner, in whatever words the description is.
         units: cost units of a call.
         usd: $ of a call.
         seconds: of a call, before the pool's `latency`.
@@ -45,15 +46,16 @@ class Manner:
     seconds: float
     fails: float
     errs: float = 0.0
+    signs: tuple[str, ...] = ()
 
 
 MANNERS: dict[str, Manner] = {
     manner.name: manner
     for manner in (
-        Manner("cheap", "cheap, may fail", 1, 0.001, 0.5, 0.45),
-        Manner("sure", "dear, reliable", 5, 0.02, 1.0, 0.03),
-        Manner("quick", "quick, patchy", 3, 0.008, 0.1, 0.2),
-        Manner("any", "poor guesses", 1, 0.001, 0.5, 0.1, 0.6),
+        Manner("cheap", "cheap, may fail", 1, 0.001, 0.5, 0.45, signs=("may fail",)),
+        Manner("sure", "dear, reliable", 5, 0.02, 1.0, 0.03, signs=("reliable", "dependable", "trustworthy")),
+        Manner("quick", "quick, patchy", 3, 0.008, 0.1, 0.2, signs=("patchy",)),
+        Manner("any", "poor guesses", 1, 0.001, 0.5, 0.1, 0.6, signs=("guesses",)),
     )
 }
 """By name. `any` is the manner of the member that knows every topic."""

@@ -6,6 +6,7 @@ be asked about any prefix of a run.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -86,15 +87,14 @@ class PlannedCall(NamedTuple):
 def members_of(pool: Pool) -> tuple[KnownMember, ...]:
     """The members of a pool that answer about topics, by their descriptions."""
     found: list[KnownMember] = []
-    by_words = {manner.words: manner.name for manner in MANNERS.values()}
     for tool in pool.to_openai():
         function = tool["function"]
-        what, _, words = str(function["description"]).partition(", ")
-        what = what.lower()
-        manner = by_words.get(words.splitlines()[0] if words else "")
+        text = str(function["description"]).lower()
+        manner = next((each.name for each in MANNERS.values() if any(sign in text for sign in each.signs)), "")
+        topic = next((each for each in (*TOPICS, TWIN) if re.search(rf"\b{each}\b", text)), "")
         argument = next(iter(function["parameters"]["properties"]), "")
-        if manner and what in (*TOPICS, TWIN, "any topic"):
-            found.append(KnownMember(function["name"], "" if manner == "any" else what, manner, argument))
+        if manner and (topic or manner == "any"):
+            found.append(KnownMember(function["name"], topic, manner, argument))
     if not found:
         raise UsageError(
             "the practice teacher knows none of this pool's members; name a teacher of your own (data.collect.teacher: "
