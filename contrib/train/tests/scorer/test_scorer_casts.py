@@ -70,13 +70,14 @@ def test_equal_chance_draws_equal_casts() -> None:
 
 
 def test_held_out_topics_are_apart_and_stay_the_same() -> None:
-    known, held_out = load_topics(), load_topics(held_out=True)
-    assert not {topic.name for topic in known} & {topic.name for topic in held_out}
-    assert not {question for topic in known for question in topic.questions} & {
-        question for topic in held_out for question in topic.questions
-    }
-    assert len(held_out) >= 25
-    assert held_out == load_topics(held_out=True)
+    known, *held_out = (load_topics(part) for part in ("training", "development", "test"))
+    assert not {topic.name for topic in known} & {topic.name for topic in held_out[0]}
+    for topics in held_out:
+        assert not {question for topic in known for question in topic.questions} & {
+            question for topic in topics for question in topic.questions
+        }
+        assert len(topics) >= 25
+    assert held_out[0] == load_topics("development")
 
 
 def test_order_price_and_name_tell_nothing_of_the_share() -> None:

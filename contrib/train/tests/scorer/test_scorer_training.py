@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from concertino import UsageError
 from concertino_scorer.scorer import Scorer
 from concertino_train.cli.scorer import scorer_command
-from concertino_train.scorer import HELD_OUT, Voice, load_topics, training
+from concertino_train.scorer import DEVELOPMENT, HELD_OUT, Voice, load_topics, training
 from concertino_train.scorer.evaluation import by_heuristic, reading_figures
 from concertino_train.scorer.lexicon import LexiconSettings
 from concertino_train.scorer.network import NetworkSettings
@@ -77,15 +77,13 @@ def test_a_state_of_other_settings_is_not_continued(small: WordNet, tmp_path: Pa
 def test_what_is_held_out_is_not_read(small: WordNet, tmp_path: Path) -> None:
     begun = begin(small, tmp_path / "of.state")
     assert not set(begun.authors) & {*HELD_OUT, "figures"}
-    assert not {topic.name for topic in begun.topics} & {topic.name for topic in load_topics(held_out=True)}
+    assert not {topic.name for topic in begun.topics} & {topic.name for topic in load_topics("development")}
 
 
 def test_the_figures_of_a_scorer_that_knows_nothing_are_near_chance(small: WordNet, tmp_path: Path) -> None:
     scorer = Scorer(begin(small, tmp_path / "of.state").run())
-    figures = {
-        figure.what: figure
-        for figure in reading_figures(scorer, [Voice(name) for name in HELD_OUT], load_topics(held_out=True), casts=60)
-    }
+    voices, topics = [Voice(name) for name in DEVELOPMENT], load_topics("development")
+    figures = {figure.what: figure for figure in reading_figures(scorer, voices, topics, casts=60)}
     assert len(figures) == 15
     assert figures["order reversed: choice stays"].share > 0.9
     assert figures["best of 6 first: praise"].share < 0.5

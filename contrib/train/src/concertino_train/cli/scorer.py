@@ -20,21 +20,22 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, default=0, show_default=True, help="Of all draws.")
 @click.option("--wordnet", type=click.Path(path_type=Path, file_okay=False), help="Folder of WordNet's files.")
 @click.option("--figures", is_flag=True, help="Train nothing; measure the scorer of FILE.")
+@click.option("--test", is_flag=True, help="Measure on the test part: authors and topics for the last figures alone.")
 @click.option("--casts", type=click.IntRange(1), default=300, show_default=True, help="Questions for each figure.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def scorer_command(
-    file: Path, steps: int, seed: int, wordnet: Path | None, figures: bool, casts: int, as_json: bool
+    file: Path, steps: int, seed: int, wordnet: Path | None, figures: bool, test: bool, casts: int, as_json: bool
 ) -> None:
     """Train a scorer of members and write it to FILE.
 
     It reads descriptions of members and says how often each is expected to be right on a question. The training takes
     one to two hours of processor time, and continues where it stood if it is interrupted. The figures are of authors
-    and topics that it did not read.
+    and topics that it did not read; settings may be chosen by them, but for those of --test.
     """
     from concertino import UsageError
     from concertino_scorer.scorer import Scorer
 
-    from concertino_train.scorer import HELD_OUT, Voice, load_topics
+    from concertino_train.scorer import DEVELOPMENT, TEST, Voice, load_topics
     from concertino_train.scorer.evaluation import reading_figures
     from concertino_train.scorer.training import ScorerSettings, ScorerTraining
     from concertino_train.scorer.wordnet import DEBIAN
@@ -47,8 +48,9 @@ def scorer_command(
         training.run().save(file)
         training.state.unlink()
     found = []
-    held_out = [Voice(author) for author in HELD_OUT]
-    for figure in reading_figures(Scorer.load(file), held_out, load_topics(held_out=True), casts=casts):
+    voices = [Voice(author) for author in (TEST if test else DEVELOPMENT)]
+    topics = load_topics("test" if test else "development")
+    for figure in reading_figures(Scorer.load(file), voices, topics, casts=casts):
         found.append(figure)
         if not as_json:
             click.echo(_line(figure))

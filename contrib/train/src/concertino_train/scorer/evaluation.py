@@ -23,6 +23,8 @@ Choose = Callable[[str, Sequence[str]], int]
 
 _GOOD = frozenset(("excellent", "great", "good", "best", "strong", "reliable", "accurate", "superb", "outstanding"))
 _BAD = frozenset(("bad", "poor", "weak", "terrible", "unreliable", "wrong", "awful", "worst", "useless", "hopeless"))
+_GAP = 0.12
+"""How much better than the second the best member is at least: about half a level, so that a reader can tell."""
 _SUFFICIENT = 0.62
 """Between the levels 0.5 and 0.75: members of 0.75 and more suffice."""
 
@@ -77,17 +79,17 @@ def reading_figures(
     def chosen(question: str, cards: Sequence[str]) -> int:
         return _first(scorer.beliefs(question, cards))
 
-    for size, gap in ((6, 0.12), (20, 0.03)):
+    for size in (6, 20):
         for kind in KINDS:
             name = f"best of {size} first: {kind}"
-            some = drawn(replace(honest, sizes=(size,), kind=kind, gap=gap), name)
+            some = drawn(replace(honest, sizes=(size,), kind=kind, gap=_GAP), name)
             yield ReadingFigure(name, _hits(some, chosen), casts, 1 / size, _hits(some, by_heuristic) / casts)
-    some = drawn(replace(honest, sizes=(6,), gap=0.12), "permuted")
+    some = drawn(replace(honest, sizes=(6,), gap=_GAP), "permuted")
     yield ReadingFigure("cards permuted: choice follows the best card", _followed(some, chosen), casts, 1 / 6)
     yield ReadingFigure("order reversed: choice stays", _stayed(some, chosen), casts, 1 / 6)
     some = drawn(replace(honest, sizes=(4,), modes=("complementary",)), "complementary")
     yield ReadingFigure("right skill of 4 first", _hits(some, chosen), casts, 1 / 4, _hits(some, by_heuristic) / casts)
-    some = drawn(replace(honest, sizes=(6,), gap=0.12), "lying")
+    some = drawn(replace(honest, sizes=(6,), gap=_GAP), "lying")
     chance = Random(f"{seed}:calls")
     hits = sum(_found_out(scorer, cast, chance) for cast in some)
     yield ReadingFigure("liar found out within 3 calls", hits, casts, 0.0)

@@ -22,6 +22,8 @@ from .wordnet import WordNet, meaning, polarity, rarity, vocabulary
 
 RARITY_COLUMNS, POLARITY_COLUMNS = 1, 2
 """After those of the meaning."""
+_KNOWN_LENGTH, _LIKE_MEANING, _LIKE_SOUND = 0.9, 0.6, 0.35
+"""Of near words: share of the usual length of a vector; cosine; how much better one may sound."""
 _WORD = re.compile(r"[^\W\d_][\w'’]*")
 
 
@@ -89,6 +91,32 @@ def build_lexicon(
     rows = np.concatenate([known_rows, added_rows])
     vectors = np.concatenate([np.zeros((UNKNOWN + 1, rows.shape[1])), rows]).astype(np.float32)
     return Lexicon(found, vectors, _own_rows(found, counts, settings.seen))
+
+
+def near_words(lexicon: Lexicon, count: int = 6) -> dict[int, tuple[int, ...]]:
+    """By id of a word that training sees: ids of words that mean about the same and sound about as good.
+
+    For variation: a reader that meets a sentence with one of its words replaced learns to read the vectors.
+    """
+    size = lexicon.meaning_size
+    meaning, sound = lexicon.vectors[:, :size], lexicon.vectors[:, size + RARITY_COLUMNS]
+    lengths = np.linalg.norm(meaning, axis=1, keepdims=True)
+    # Words without a meaning have a random vector, which is short.
+    known = lengths[:, 0] > _KNOWN_LENGTH * lengths.max()
+    unit = np.where(known[:, None], meaning / (lengths + 1e-6), 0)
+    rows = [number for number in np.flatnonzero(lexicon.own_rows) if known[number]]
+    found: dict[int, tuple[int, ...]] = {}
+    for start in range(0, len(rows), 1000):
+        part = rows[start : start + 1000]
+        alike = unit[part] @ unit.T
+        alike[np.abs(sound[part][:, None] - sound) > _LIKE_SOUND] = 0
+        alike[np.arange(len(part)), part] = 0
+        nearest = np.argpartition(-alike, count, axis=1)[:, :count]
+        for place, number in enumerate(part):
+            near = [int(other) for other in nearest[place] if alike[place, other] > _LIKE_MEANING]
+            if near:
+                found[int(number)] = tuple(near)
+    return found
 
 
 def _levels(authors: Sequence[str]) -> Mapping[str, float]:

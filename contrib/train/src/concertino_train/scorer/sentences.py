@@ -6,6 +6,7 @@ A file `authors/<name>.jsonl` holds what one author wrote, a record a line:
     {"kind": "adjectives", "level": 0.75, "words": [...]}   words for this share, for the frames
     {"kind": "adjectives", "frames": [...]}                 sentences with the slot {word} or {a_word}
     {"kind": "exams", "form": "points", "texts": [...]}     sentences with numbers, worked out from the share
+    {"kind": "exams", "scale": "marks", "level": 0.75, "texts": [...]}   numbers on a scale of the author's own
     {"kind": "neutral", "texts": [...]}                     what says nothing of the share
     {"kind": "weak_topic", "texts": [...]}                  bad at {topic}; also strong_topic, purpose
 
@@ -24,8 +25,11 @@ from random import Random
 from concertino import UsageError
 from concertino.schema import suggestion
 
-HELD_OUT = ("developer", "journalist")
-"""Authors that no training reads."""
+DEVELOPMENT = ("developer", "journalist", "assessor", "clerk", "broker")
+"""Authors that no training reads; settings may be chosen by them."""
+TEST = ("curator", "publisher", "surveyor")
+"""Authors that are read for the last figures alone: by no training, and by no choice of settings."""
+HELD_OUT = (*DEVELOPMENT, *TEST)
 
 KINDS = ("adjectives", "figures", "praise", "exams", "errors")
 """Kinds of sentences that tell a share."""
@@ -52,6 +56,7 @@ class _Families:
     words: dict[float, Texts] = field(default_factory=dict)
     frames: Texts = ()
     forms: dict[str, dict[str, Texts]] = field(default_factory=dict)
+    scales: dict[str, dict[str, dict[float, Texts]]] = field(default_factory=dict)
     plain: dict[str, Texts] = field(default_factory=dict)
 
 
@@ -74,6 +79,9 @@ def _families(author: str) -> _Families:
             found.words[record["level"]] = tuple(record["words"])
         elif "frames" in record:
             found.frames = tuple(record["frames"])
+        elif "scale" in record:
+            levels = found.scales.setdefault(kind, {}).setdefault(record["scale"], {})
+            levels[record["level"]] = tuple(record["texts"])
         elif "level" in record:
             found.levelled.setdefault(kind, {})[record["level"]] = tuple(record["texts"])
         elif "form" in record:
@@ -94,6 +102,8 @@ def texts_of(author: str) -> Iterator[str]:
         yield from (text for texts in levels.values() for text in texts)
     for forms in families.forms.values():
         yield from (text for texts in forms.values() for text in texts)
+    for scales in families.scales.values():
+        yield from (text for levels in scales.values() for texts in levels.values() for text in texts)
     yield from families.frames
     yield from (text for texts in families.plain.values() for text in texts)
 
@@ -139,12 +149,16 @@ class Voice:
         level = min(LEVELS, key=lambda each: abs(each - share))
         families = rng.choice(self._families)
         whole = families.levelled.get(kind, {}).get(level, ())
-        forms = families.forms.get(kind) or self._numbers.forms.get(kind, {})
+        scales = families.scales.get(kind, {})
+        forms = families.forms.get(kind) or ({} if scales else self._numbers.forms.get(kind, {}))
         words = families.words.get(level, ())
         if kind == "adjectives" and words and (not whole or rng.random() < 0.6):
             word = rng.choice(words)
             frame = rng.choice(families.frames or self._numbers.frames)
             return _filled(frame.replace("{a_word}", _with_article(word)).replace("{word}", word), topic, name)
+        if scales and (not (whole or forms) or rng.random() < 0.4):
+            own = scales[sorted(scales)[int(scale * len(scales))]]
+            return _filled(rng.choice(own[level]), topic, name)
         if forms and (not whole or rng.random() < 0.4):
             form = rng.choice(sorted(forms))
             return _filled(rng.choice(forms[form]), topic, name, _numbers_of(share, form, rng, scale))

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from random import Random
+from typing import Literal
+from zlib import crc32
 
-_HELD_OUT_SHARE = 0.2
+Part = Literal["training", "development", "test"]
+"""What training reads; topics that it does not read, by which settings may be chosen; and, for the last figures alone,
+new questions of ordinary topics, most of which training knows by some name."""
+
+_TEST_FILE = "test.jsonl"
+_ONE_OF = 5
+"""One topic of so many is of the development part."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +36,14 @@ class Topic:
 
 
 @cache
-def _all_topics() -> tuple[Topic, ...]:
+def _all_topics(*, test: bool) -> tuple[Topic, ...]:
     found: dict[str, Topic] = {}
     called: dict[str, str] = {}
     asked: set[str] = set()
     folder = resources.files(__package__).joinpath("topics")
     for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        if (file.name == _TEST_FILE) is not test:
+            continue
         for row in map(json.loads, filter(str.strip, file.read_text(encoding="utf-8").splitlines())):
             # A question that two topics share would tell neither.
             questions = tuple(question for question in dict.fromkeys(row["questions"]) if question not in asked)
@@ -55,9 +64,15 @@ def _joined(one: Topic, other: Topic) -> Topic:
     return Topic(one.name, one.field, names, questions)
 
 
-def load_topics(*, held_out: bool = False) -> list[Topic]:
-    """The topics that training reads, or those that are held out: a fifth of all, always the same."""
-    topics = sorted(_all_topics(), key=lambda topic: topic.name)
-    Random(0).shuffle(topics)
-    cut = round(len(topics) * _HELD_OUT_SHARE)
-    return topics[:cut] if held_out else topics[cut:]
+def load_topics(part: Part = "training") -> list[Topic]:
+    """The topics of a part; no question is in two parts."""
+    others = _all_topics(test=False)
+    if part == "test":
+        asked = {question for topic in others for question in topic.questions}
+        return [
+            replace(topic, questions=tuple(question for question in topic.questions if question not in asked))
+            for topic in _all_topics(test=True)
+        ]
+    # By the name, so that a topic stays in its part when others are added.
+    held_out = {topic.name for topic in others if crc32(topic.name.encode()) % _ONE_OF == 0}
+    return [topic for topic in others if (topic.name in held_out) is (part == "development")]

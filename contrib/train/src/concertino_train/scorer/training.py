@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -27,12 +27,12 @@ from concertino import UsageError
 from concertino_scorer.features import all_features
 from concertino_scorer.model_file import ScorerModel
 from concertino_scorer.network import NetworkWeights
-from concertino_scorer.reading import CardText, Floats, read_text
+from concertino_scorer.reading import UNKNOWN, CardText, Floats, read_text
 from torch import Tensor, nn
 from torch.nn import functional
 
 from .casts import CastSettings, draw_cast
-from .lexicon import LexiconSettings, build_lexicon
+from .lexicon import LexiconSettings, build_lexicon, near_words
 from .matching import train_matching
 from .network import CardBatch, CardNetwork, NetworkSettings, loss_of
 from .sentences import HELD_OUT, KINDS, LEVELS, Voice, author_names
@@ -62,6 +62,8 @@ class ScorerSettings:
         matching_steps: steps of questions beside topics.
         seed: of all draws.
         held_out: authors that are not read.
+        replaced: share of words that a step replaces by words that mean about the same.
+        unread: share of words that it takes for unknown.
     """
 
     sentence_steps: int = 4000
@@ -73,6 +75,8 @@ class ScorerSettings:
     cast_rate: float = 1e-3
     seed: int = 0
     held_out: tuple[str, ...] = HELD_OUT
+    replaced: float = 0.1
+    unread: float = 0.03
     lexicon: LexiconSettings = field(default_factory=LexiconSettings)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     casts: CastSettings = field(default_factory=CastSettings)
@@ -94,6 +98,7 @@ class ScorerTraining:
         self.authors = [name for name in author_names() if name not in (*settings.held_out, _SHARED_AUTHOR)]
         self.voices = [Voice(author) for author in self.authors]
         self.topics = load_topics()
+        self._saved_state()  # refuses one of other settings before a minute is spent on words
         began = time.process_time()
         report("words: WordNet's meanings and relations ...")
         self.lexicon = build_lexicon(
@@ -101,6 +106,7 @@ class ScorerTraining:
         )
         report(f"matching: {settings.matching_steps} steps ...")
         self.matching = train_matching(self.lexicon, self.voices, self.topics, settings.seed, settings.matching_steps)
+        self._near = near_words(self.lexicon) if settings.replaced else {}
         self._placed = self.matching.placed(self.lexicon.vectors, self.lexicon.own_rows)
         torch.manual_seed(settings.seed)
         self.network = CardNetwork(
@@ -110,7 +116,7 @@ class ScorerTraining:
 
     def run(self) -> ScorerModel:
         """Train, or continue, and return the scorer."""
-        known = self._known()
+        known = self._saved_state()
         settings = self.settings
         stages: tuple[tuple[str, int, float, Step], ...] = (
             ("sentences", settings.sentence_steps, settings.sentence_rate, self._sentence_loss),
@@ -185,10 +191,9 @@ class ScorerTraining:
             questions.append(chance.choice(topic.questions))
             texts.append(" ".join(lines))
             shares.append(share)
-        features = [
-            self._features(question, [self._read(text)])[0] for question, text in zip(questions, texts, strict=True)
-        ]
-        found = self.network(batch_of([self._read(text) for text in texts], features)).mean
+        read = [self._varied(text, chance) for text in texts]
+        features = [self._features(question, [text])[0] for question, text in zip(questions, read, strict=True)]
+        found = self.network(batch_of(read, features)).mean
         meant = torch.tensor(shares)
         return functional.binary_cross_entropy(found, meant) + functional.mse_loss(found, meant)
 
@@ -197,7 +202,7 @@ class ScorerTraining:
         casts = [draw_cast(self.voices, self.topics, chance, settings.casts) for _ in range(settings.cast_batch)]
         texts, features = [], []
         for cast in casts:
-            read = [self._read(card.text) for card in cast.cards]
+            read = [self._varied(card.text, chance) for card in cast.cards]
             texts += read
             features += self._features(cast.question, read)
         shares = torch.tensor([card.share for cast in casts for card in cast.cards])
@@ -205,6 +210,18 @@ class ScorerTraining:
 
     def _read(self, text: str) -> CardText:
         return read_text(text, self.lexicon.vocabulary)
+
+    def _varied(self, text: str, chance: Random) -> CardText:
+        """A text with some words replaced, and some not read."""
+        read, own = self._read(text), self.settings
+
+        def other(number: int) -> int:
+            drawn = chance.random()
+            if number <= UNKNOWN or drawn >= own.replaced + own.unread:
+                return number
+            return UNKNOWN if drawn < own.unread else chance.choice(self._near.get(number, (number,)))
+
+        return replace(read, ids=tuple(other(number) for number in read.ids))
 
     def _features(self, question: str, cards: Sequence[CardText]) -> list[Floats]:
         return all_features(self._read(question).ids, cards, self.lexicon.vectors, self._placed)
@@ -219,7 +236,7 @@ class ScorerTraining:
         torch.save({**state, **parts}, fresh)
         fresh.replace(self.state)
 
-    def _known(self) -> dict[str, Any]:
+    def _saved_state(self) -> dict[str, Any]:
         """Where an interrupted training with these settings stood; {} if there is none."""
         if not self.state.is_file():
             return {}
