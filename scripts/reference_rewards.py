@@ -90,7 +90,8 @@ def reference_page() -> str:
     lines += ["", "## Rewards by name", "", "| Name | Terms | |", "|---|---|---|"]
     for reward in PRESETS.values():
         parts = ", ".join(
-            f"{_weight(weight)}[`{term.name}`](#{_anchor(term)})" for term, weight in reward.terms.values()
+            f"{_weight(weight)}[`{term.name}`](#{_anchor(term)}){' of right ones' * (when == 'right')}"
+            for term, weight, when in reward.terms.values()
         )
         lines.append(f"| `{reward.name}` | {parts} | {reward.summary} |")
     system = ""

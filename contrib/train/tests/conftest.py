@@ -81,6 +81,7 @@ def _episodes(draw: st.DrawFn, number: int) -> Episode:
             {name: draw(weight) for name in ("search", "co*")}, draw(weight), draw(weight), draw(weight)
         ),
         domain="plan-path",
+        judged=draw(shares),
         turns=tuple(
             RoleTurn(
                 turn,

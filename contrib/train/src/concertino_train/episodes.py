@@ -225,6 +225,7 @@ class Episode:
         preference: what the user prefers; None where nobody said.
         domain: of role workflows: `plan-path`, `code`, ...
         turns: of role workflows: what each role did in each turn.
+        judged: how good its answer is beside those of its group, 0 to 1, by a model; None where none was asked.
     """
 
     id: str
@@ -244,9 +245,12 @@ class Episode:
     preference: Preference | None = None
     domain: str = ""
     turns: tuple[RoleTurn, ...] = ()
+    judged: float | None = None
 
     def __post_init__(self) -> None:
         _unit(f"Episode({self.id!r})", "correct", self.correct)
+        if self.judged is not None:
+            _unit(f"Episode({self.id!r})", "judged", self.judged)
         if self.verdict not in set(Verdict):
             raise UsageError(f"Episode({self.id!r}, verdict={self.verdict!r}): expected one of {', '.join(Verdict)}")
 

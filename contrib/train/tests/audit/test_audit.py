@@ -56,6 +56,18 @@ def test_a_healthy_batch_has_nothing_to_refuse(healthy: Any) -> None:
     assert report.figures["distinct_rewards"] == 4
 
 
+# -- does success come first? ------------------------------------------------------------------------------------------
+
+
+def test_a_reward_that_pays_for_failing_well_is_named_with_a_constrained_form(healthy: Any) -> None:
+    report = audit(healthy, PRESETS["paramanager"])
+    found = finding(report, "success-not-first")
+    assert found.level == "warn"
+    assert "being right is worth 1, and format, diversity, efficiency together 3" in found.seen
+    assert "diversity: {when: right}" in found.change
+    assert "success-not-first" not in codes(audit(healthy, PRESETS["paramanager-success-first"]))
+
+
 # -- does spending pay? ------------------------------------------------------------------------------------------------
 
 

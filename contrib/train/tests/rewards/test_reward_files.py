@@ -11,6 +11,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
+from concertino import UsageError
 from concertino_train.episodes import Episode
 from concertino_train.rewards import PRESETS, TERMS, Reward, Scored, Term, Weighted, paramanager, shared
 from concertino_train.rewards.toolorchestra import PreferenceReward
@@ -55,6 +56,21 @@ def test_every_parameter_of_a_term_is_explained(name: str) -> None:
     assert term.formula
     assert term.source
     assert term.meaning
+
+
+def test_a_term_can_count_in_right_episodes_alone(make: Any) -> None:
+    terms = {"right": {"term": "shared/correct"}, "ok": {"term": "shared/ok-calls", "weight": 0.5, "when": "right"}}
+    reward = Reward.from_json({"terms": terms})
+    assert [scored.total for scored in reward.score([make("a"), make("b", False)])] == [1.5, 0.0]
+    assert Reward.from_json(reward.to_json()) == reward
+    with pytest.raises(UsageError, match="when='wrong'; expected 'always' or 'right'"):
+        Reward.from_json({"terms": {"ok": {"term": "shared/ok-calls", "when": "wrong"}}})
+
+
+def test_with_success_first_no_wrong_episode_earns_more_than_a_right_one() -> None:
+    best = PRESETS["paramanager-success-first"]
+    always = [each for each in best.terms.values() if each.when == "always" and each.term.name != "paramanager/task"]
+    assert sum(each.weight * each.term.bounds[1] for each in always) < best.terms["task"].weight
 
 
 def test_a_weight_of_zero_leaves_a_term_out_even_if_it_could_not_be_computed(make: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from concertino_train.groups import Filters
 from concertino_train.policies import Prompt, ScriptedPolicy
 from concertino_train.rewards import Reward
 from concertino_train.rollouts import Assignment, Batch, RolloutEngine, TokenLimits, TreeSampler, score_rollouts
+from concertino_train.rollouts.tree import Credit
 
 TASK = next(tasks("plan-path", 1, seed=3, level=5))
 REWARD = Reward.from_json({"name": "r", "terms": {"mix": {"term": "at-grpo/alpha"}}})
@@ -105,3 +107,27 @@ def test_what_has_no_turns_to_score_is_refused(engine: RolloutEngine) -> None:
     rollouts = engine.run_sync([assignment()], group_size=2)
     with pytest.raises(UsageError, match="tree sampling"):
         Batch.of(rollouts, score_rollouts(rollouts, TEAM), grouping="agent_turn")
+
+
+def first_right(context: str, prompt: Prompt) -> str:
+    """The programmer's script names right or wrong moves; the planner takes those."""
+    right, wrong = json.dumps(list(oracle_of(TASK)["moves"])), json.dumps(["U", "U", "U", "U"])
+    if prompt.role == "programmer":
+        return f"```python\n# moves {right if prompt.seed % 2 else wrong}\nprint('x')\n```"
+    said = re.findall(r"# moves (\[.*?\])", context)
+    return f"#### {said[-1] if said else wrong}"
+
+
+@pytest.mark.parametrize(("credit", "rewards"), [("turn", 2), ("text", 1)])
+def test_a_role_that_speaks_first_is_credited_through_the_completed_turn(credit: Credit, rewards: int) -> None:
+    engine = RolloutEngine(ScriptedPolicy(first_right), limits=TokenLimits(turn=400, total=20_000))
+    try:
+        sampler = TreeSampler(engine, TEAM, credit=credit)
+        (rollout,) = sampler.run_sync([assignment(turns=1)], group_size=8, seed=1)
+    finally:
+        engine.close()
+    first = [each for each in rollout.candidates if each.key.agent == "programmer"]
+    assert len({each.reward.total for each in first}) == rewards
+    if credit == "turn":
+        assert [each.reward.total for each in first if each.chosen] == [1.0]
+        assert rollout.episode.right

@@ -18,7 +18,7 @@ from concertino_train.rewards.term import UnpricedError
 
 from .batch import AuditRow, look_at_filters, look_at_groups, look_at_rewards, look_at_rows
 from .pairs import higher_cost_rewarded, wrong_above_right
-from .probes import probe_right, probe_spending
+from .probes import probe_right, probe_spending, probe_success_first
 from .report import HOMOGENEITY, AuditFinding, AuditReport
 
 
@@ -53,6 +53,7 @@ def audit(
     try:
         scores = {name: reward.score(group) for name, group in groups.items()}
         findings += probe_spending(groups, reward, TOLERANCE) + probe_right(groups, reward, TOLERANCE)
+        findings += probe_success_first(groups, reward)
     except UsageError as error:
         change = "Prices are missing, see above" if isinstance(error, UnpricedError) else "Give what is missing"
         findings.append(AuditFinding("fail", "unscored", str(error).rstrip("."), change))

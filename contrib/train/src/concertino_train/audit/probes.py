@@ -109,6 +109,42 @@ def probe_right(groups: Mapping[str, Sequence[Episode]], reward: Reward, toleran
     return [AuditFinding("fail", "right-hurts", seen, change, tuple(dict.fromkeys(where))[:5])]
 
 
+def probe_success_first(groups: Mapping[str, Sequence[Episode]], reward: Reward) -> list[AuditFinding]:
+    """Find terms by which a wrong episode can earn more than a right one, whatever the batch holds.
+
+    What being right is worth is measured: episodes are scored once as right and once as wrong. Against it stands the
+    range of all terms that do not depend on it.
+    """
+    worth, paid = float("inf"), {}
+    for _, group in _some(groups):
+        for place, episode in enumerate(group):
+            both = [
+                reward.score([*group[:place], changed, *group[place + 1 :]])[place]
+                for changed in (_judged(episode, right=True), _judged(episode, right=False))
+            ]
+            worth = min(worth, both[0].total - both[1].total)
+            for name, value in both[0].components.items():
+                if value == both[1].components[name]:
+                    paid[name] = reward.terms[name]
+    free = {name: each for name, each in paid.items() if each.when == "always"}
+    span = sum(each.weight * (each.term.bounds[1] - each.term.bounds[0]) for each in free.values())
+    # Where no term reads the answer, as of single turns, there is no success to compare with.
+    if span <= worth or len(paid) == sum(each.weight > 0 for each in reward.terms.values()):
+        return []
+    form = ", ".join(f"{name}: {{when: right}}" for name in free)
+    seen = (
+        f"being right is worth {worth:.4g}, and {', '.join(free)} together {span:.4g}, whatever the answer: a policy "
+        "can earn more by failing well"
+    )
+    change = f"Let them count in right episodes alone: reward.terms: {{{form}}}; paramanager-success-first is a preset"
+    return [AuditFinding("warn", "success-not-first", seen, change)]
+
+
+def _judged(episode: Episode, *, right: bool) -> Episode:
+    answer = (episode.expected or (episode.answer,))[0] if right else ""
+    return replace(episode, correct=float(right), verdict="right" if right else "wrong", answer=answer)
+
+
 def _some(groups: Mapping[str, Sequence[Episode]]) -> Iterable[tuple[str, Sequence[Episode]]]:
     """Groups that are probed: evenly from all of them."""
     names = list(groups)

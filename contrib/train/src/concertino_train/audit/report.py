@@ -53,6 +53,7 @@ CODES: Mapping[str, str] = {
     "right-hurts": "a wrong episode gets less if it is right, all else being equal",
     "higher-cost-rewarded": "of two right episodes of a group, the costlier one gets more",
     "wrong-above-right": "a wrong episode gets more than a right one of its group",
+    "success-not-first": "a wrong episode can earn more than a right one: the reward can rise while success falls",
     "nothing-charged": "nothing that was spent is part of the reward",
     "all-equal": "all rewards of all groups are the same",
     "zero-variance": "many groups have equal rewards, so that nothing is learnt from them",

@@ -5,7 +5,9 @@
     terms:
       diversity: {weight: 0}           # the term of the preset, changed
       efficiency: {cost_target: 4}
-      money: {term: shared/spending, of: usd, limit: 0.05, weight: 0.5}
+      money: {term: shared/spending, of: usd, limit: 0.05, weight: 0.5, when: right}
+
+A term with `when: right` counts in right episodes alone: thrift among the successful, and nothing for failing cheaply.
 
 The invariants: the total is the sum of weight times component, all finite; a term of weight 0 is not computed; a key
 that nobody knows is an error that names near ones. So a file says all that the reward does.
@@ -18,7 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from concertino import UsageError
 from concertino_bench.metrics import Preference
@@ -30,12 +32,15 @@ from . import at_grpo, gap, mas_orchestra, paramanager, shared, toolorchestra
 from .plain import imported_term
 from .term import Term
 
+When = Literal["always", "right"]
+
 
 class Weighted(NamedTuple):
-    """A term and what its value is multiplied with."""
+    """A term, what its value is multiplied with, and in which episodes it counts: in all, or in right ones alone."""
 
     term: Term
     weight: float = 1.0
+    when: When = "always"
 
 
 @dataclass(frozen=True)
@@ -70,19 +75,21 @@ class Reward:
     summary: str = ""
 
     def __post_init__(self) -> None:
-        for name, (_, weight) in self.terms.items():
+        for name, (_, weight, when) in self.terms.items():
+            if when not in ("always", "right"):
+                raise UsageError(f"reward {self.name!r}, {name}: when={when!r}; expected 'always' or 'right'")
             if not isinstance(weight, (int, float)) or isinstance(weight, bool) or not 0 <= weight < math.inf:
                 raise UsageError(
                     f"reward {self.name!r}, {name}: weight={weight!r}; expected a number, 0 or more: every term says "
                     "what is better"
                 )
-        if not any(weight for _, weight in self.terms.values()):
+        if not any(each.weight for each in self.terms.values()):
             raise UsageError(f"reward {self.name!r}: no term has a weight above 0, so it would always be 0")
 
     @property
     def charges(self) -> frozenset[str]:
         """What it may take reward away for, of `SPENDING`."""
-        return frozenset().union(*(term.charged for term, weight in self.terms.values() if weight))
+        return frozenset().union(*(each.term.charged for each in self.terms.values() if each.weight))
 
     def score(self, group: Sequence[Episode]) -> list[Scored]:
         """Score episodes that are compared with each other.
@@ -103,7 +110,7 @@ class Reward:
                 "compare the rollouts of one question, so score one group at a time"
             )
         # A term of weight 0 is not asked: it may need what the episodes lack, such as prices.
-        columns = {name: self._column(name, term, group) for name, (term, weight) in self.terms.items() if weight}
+        columns = {name: self._column(name, each, group) for name, each in self.terms.items() if each.weight}
         return [
             Scored(
                 # fsum rounds once, so the total does not depend on the order of the terms in a file.
@@ -113,7 +120,8 @@ class Reward:
             for place in range(len(group))
         ]
 
-    def _column(self, name: str, term: Term, group: Sequence[Episode]) -> list[float]:
+    def _column(self, name: str, weighted: Weighted, group: Sequence[Episode]) -> list[float]:
+        term = weighted.term
         values = [float(value) for value in term.values(group)]
         if len(values) != len(group):
             raise UsageError(f"{term.name} gave {len(values)} values for {len(group)} episodes")
@@ -122,6 +130,8 @@ class Reward:
                 raise UsageError(
                     f"{term.name} ({name}) gave {value} for episode {episode.id!r}; expected a finite number"
                 )
+        if weighted.when == "right":
+            return [value if episode.right else 0.0 for value, episode in zip(values, group, strict=True)]
         return values
 
     # -- as data -------------------------------------------------------------------------------------------------------
@@ -129,8 +139,13 @@ class Reward:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data, from which `from_json` makes an equal reward without any preset."""
         terms = {
-            name: {"term": term.name, **({"weight": weight} if weight != 1 else {}), **term.to_json()}
-            for name, (term, weight) in self.terms.items()
+            name: {
+                "term": term.name,
+                **({"weight": weight} if weight != 1 else {}),
+                **({"when": when} if when != "always" else {}),
+                **term.to_json(),
+            }
+            for name, (term, weight, when) in self.terms.items()
         }
         return {"name": self.name, **({"summary": self.summary} if self.summary else {}), "terms": terms}
 
@@ -196,8 +211,9 @@ def _weighted(name: str, entry: Any, found: Mapping[str, Weighted], known: Mappi
         raise UsageError(f"{where}: there is no term {word!r}; {did_you_mean(str(word), list(known))}")
     # Another term in the place of the preset's starts from defaults: weight and parameters do not fit it.
     weight = given.pop("weight", before.weight if before and before.term.name == word else 1.0)
+    when = given.pop("when", before.when if before and before.term.name == word else "always")
     parameters = {**before.term.to_json(), **given} if before and before.term.name == word else given
-    return Weighted(known[word].from_json(parameters, where), weight)
+    return Weighted(known[word].from_json(parameters, where), weight, when)
 
 
 def _known_keys(label: str, data: Mapping[str, Any], known: Sequence[str]) -> None:
@@ -232,6 +248,17 @@ _REWARDS = [
             "efficiency": Weighted(paramanager.Efficiency()),
         },
         "ParaManager Eq. 10: task + format + diversity + efficiency, 0 to 4",
+    ),
+    Reward(
+        "paramanager-success-first",
+        {
+            "task": Weighted(paramanager.TaskReward()),
+            "format": Weighted(paramanager.Format(), 0.5),
+            "diversity": Weighted(paramanager.Diversity(), 0.5, "right"),
+            "efficiency": Weighted(paramanager.Efficiency(), 0.5, "right"),
+        },
+        "ParaManager's terms, constrained: diversity and efficiency count in right episodes alone, so that no wrong "
+        "one earns more than a right one",
     ),
     Reward(
         "toolorchestra",
@@ -274,6 +301,7 @@ _TERMS: tuple[type[Term], ...] = (
     shared.Correct,
     shared.Answered,
     shared.OkCalls,
+    shared.Judged,
     shared.Spending,
     shared.Overlong,
     paramanager.TaskReward,

@@ -58,6 +58,25 @@ class OkCalls(Term):
         return [_share([call.ok for call in episode.calls]) for episode in group]
 
 
+@dataclass(frozen=True)
+class Judged(Term):
+    """How good an answer is beside the others of its group."""
+
+    name = "shared/judged"
+    formula = "score(τ) / 10, by a model that is shown all answers of the group"
+    source = "here"
+    meaning = "A model of the pool compares the answers of a group (`rollout.judge`). Needs no known answer."
+
+    def values(self, group: Sequence[Episode]) -> list[float]:
+        """The score of each episode."""
+        if missing := [episode.id for episode in group if episode.judged is None]:
+            raise UsageError(
+                f"{self.name}: no model compared the answers of episode {missing[0]!r}; say which one does: "
+                "rollout.judge={model: judge}"
+            )
+        return [episode.judged or 0.0 for episode in group]
+
+
 class _Charge(Term):
     """A term that takes away up to 1 for what its field `of` names."""
 

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from concertino import Pool, UsageError
+
 from concertino_train.episodes import Episode
 from concertino_train.factories.questions import Questions, in_batches
 from concertino_train.groups.sampler import DynamicSampler, Sampled
@@ -22,6 +24,7 @@ from concertino_train.rewards.reward import Reward, Scored
 from concertino_train.rollouts.assignment import Assignment
 from concertino_train.rollouts.batches import Batch
 from concertino_train.rollouts.engine import RolloutEngine
+from concertino_train.rollouts.judging import GroupJudge
 from concertino_train.rollouts.rollout import Rollout, TurnCandidate, score_rollouts
 from concertino_train.rollouts.sequences import TokenSequence
 from concertino_train.rollouts.tree import TreeSampler
@@ -102,7 +105,8 @@ class StepCollector:
         self.traces, self.tests = traces, list(tests)
         self._before, self._first = before, first
         tree = config.rollout.tree
-        self._tree = TreeSampler(engine, reward, branch=tree.branch) if tree is not None else None
+        self._tree = TreeSampler(engine, reward, branch=tree.branch, credit=tree.credit) if tree is not None else None
+        self._judge = _judge_of(config, engine, questions.pool.plain)
         groups = max(1, config.trainer.rl.questions_per_step // questions.ranks)
         self._sampler = DynamicSampler(config.algorithm.sampling, groups)
         self._waiting: list[int] = []
@@ -174,6 +178,8 @@ class StepCollector:
         if self._tree is not None:
             return self.engine.wait(self._tree.run(assignments, group_size=size, seed=seed, step=step))
         rollouts = self.engine.run_sync(assignments, group_size=size, seed=seed, step=step)
+        if self._judge is not None:
+            self.engine.wait(self._judge.judge(rollouts, seed))
         if self._sampler.settings.enabled:
             for rollout in rollouts:
                 rollout.id = f"{rollout.id}-{number}" if number else rollout.id
@@ -228,6 +234,15 @@ class StepCollector:
         ]
         self._waiting = list(state["waiting"])
         self.questions.load_state_dict(state["questions"])
+
+
+def _judge_of(config: TrainConfig, engine: RolloutEngine, pool: Pool) -> GroupJudge | None:
+    own = config.rollout.judge
+    if own is None:
+        return None
+    if config.rollout.tree is not None:
+        raise UsageError("rollout.judge compares answers of whole rollouts, and a tree scores turns; leave one out")
+    return GroupJudge(engine, pool, own.model, criteria=own.criteria, max_tokens=own.max_tokens)
 
 
 def measured_rollouts(

@@ -6,6 +6,7 @@ conversations the token ids of every conversation
 sharing       calls that a group makes alike are made once
 turns         turns of role workflows, judged by their environment
 tree          K candidates at every turn (AT-GRPO)
+judging       a model of the pool compares the answers of a group
 rollout       the result of a rollout, and its reward
 sequences     what a policy wrote, as token sequences, and the rows made of them
 batches       rollouts as rows with advantages

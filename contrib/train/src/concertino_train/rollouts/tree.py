@@ -1,6 +1,7 @@
 """Tree sampling (AT-GRPO, Algorithm 1): at every turn of every role, K texts are tried after one prompt.
 
-    snapshot -> K texts -> each acts on a copy of the run -> scored -> one is chosen, the others are dropped
+    snapshot -> K texts -> each acts on a copy of the run -> the other roles finish the turn on a copy of that
+             -> scored -> one is chosen, the others are dropped
 
 So every turn has a group of K rows with one identical prompt, whatever happened before, which whole rollouts of several
 roles never have. A run keeps the state of its environment among its own data, so a copy of it is a branch.
@@ -27,6 +28,7 @@ from .rollout import Rollout, TurnCandidate
 from .sequences import TokenSequence
 
 Branch = Literal["greedy", "sampled"]
+Credit = Literal["turn", "text"]
 
 
 class TreeSampler:
@@ -38,14 +40,22 @@ class TreeSampler:
         branch: the candidate that a run continues with: `greedy`, the one with the greatest reward, the first of
             equals (the paper's); or `sampled`, one drawn evenly, so that later prompts are as the policy would meet
             them.
+        credit: what a candidate is scored by: `turn`, after the roles that speak behind it have finished the turn, so
+            that whoever speaks first is credited with what came of it; or `text`, as it stands, which saves the texts
+            of the others, and gives all candidates of a role that does not act itself the same team reward.
     """
 
-    def __init__(self, engine: RolloutEngine, reward: Reward, *, branch: Branch = "greedy") -> None:
+    def __init__(
+        self, engine: RolloutEngine, reward: Reward, *, branch: Branch = "greedy", credit: Credit = "turn"
+    ) -> None:
         if branch not in ("greedy", "sampled"):
             raise UsageError(f"TreeSampler(branch={branch!r}): expected 'greedy' or 'sampled'")
+        if credit not in ("turn", "text"):
+            raise UsageError(f"TreeSampler(credit={credit!r}): expected 'turn' or 'text'")
         self.engine = engine
         self.reward = reward
         self.branch: Branch = branch
+        self.credit: Credit = credit
 
     async def run(
         self, assignments: Sequence[Assignment], *, group_size: int, seed: int = 0, step: int = 0
@@ -124,9 +134,14 @@ class TreeSampler:
         spoke = [(ask.part or ask.role, ask.turn) if ask else ("", 0) for ask in asks]
         with engine.measured("environment"):
             await asyncio.gather(*(twin.advance() for twins in forks for twin in twins))
-        for place, twins, sequence, (role, turn) in zip(places, forks, sequences, spoke, strict=True):
+        turns = [turn for _, turn in spoke]
+        ends = await self._finished_turns(forks, turns, seed) if self.credit == "turn" else forks
+        for place, twins, judged, sequence, (role, turn) in zip(places, forks, ends, sequences, spoke, strict=True):
             where = players[place].conversations.place(sequence)
-            candidates = await self._scored(players[place], twins, where, role, turn)
+            candidates = await self._scored(players[place], twins, judged, where, role, turn)
+            for end in judged:
+                if end not in twins:
+                    await end.run.close()
             chosen = self._choice(candidates, players[place], seed)
             tried[place] += [
                 TurnCandidate(c.key, c.sequence, c.episode, c.reward, number == chosen)
@@ -140,14 +155,34 @@ class TreeSampler:
             players[place] = twins[chosen]
             await engine.in_thread(players[place].watch.look, players[place].run.machine)
 
+    async def _finished_turns(
+        self, forks: Sequence[Sequence[Player]], turns: Sequence[int], seed: int
+    ) -> list[list[Player]]:
+        """Each branch where its turn is over, else a copy of it in which the other roles have spoken too."""
+        engine = self.engine
+        copies = [
+            [twin.fork(f"{twin.run.id}.end") if _is_in(twin, turn) else twin for twin in twins]
+            for twins, turn in zip(forks, turns, strict=True)
+        ]
+        of_turn = [(end, turn) for ends, turn in zip(copies, turns, strict=True) for end in ends]
+        while open_ := [end for end, turn in of_turn if _is_in(end, turn)]:
+            asked = [(end, engine.read(end)) for end in open_]
+            rows = [(end, sequence) for end, sequence in asked if sequence is not None]
+            samples, seconds = await engine.generate([engine.prompt(end, sequence, seed) for end, sequence in rows])
+            for (end, sequence), sample in zip(rows, samples, strict=True):
+                engine.tell(end, sequence, sample, seconds)
+            with engine.measured("environment"):
+                await asyncio.gather(*(end.advance() for end, _ in rows))
+        return copies
+
     async def _scored(
-        self, player: Player, twins: Sequence[Player], where: int, role: str, turn: int
+        self, player: Player, twins: Sequence[Player], ends: Sequence[Player], where: int, role: str, turn: int
     ) -> list[TurnCandidate]:
         # AT-GRPO Algorithm 1, line 11: the group is the instance, the agent and the turn.
         key = GroupKey(player.group, role, player.turn + 1)
         sequences = [twin.conversations.sequences[where] for twin in twins]
         with self.engine.measured("grading"):
-            judged = [await self.engine.in_thread(twin.watch.candidate, twin.run.machine, turn, role) for twin in twins]
+            judged = [await self.engine.in_thread(end.watch.candidate, end.run.machine, turn, role) for end in ends]
         episodes = [
             Episode(
                 twin.run.id,
@@ -172,6 +207,12 @@ class TreeSampler:
         # AT-GRPO Algorithm 1, line 13: argmax, the first of equals.
         totals = [each.reward.total for each in candidates]
         return totals.index(max(totals))
+
+
+def _is_in(player: Player, turn: int) -> bool:
+    """Whether a role is asked in this turn."""
+    ask = player.asks()
+    return ask is not None and ask.turn == turn
 
 
 def _round(role: str, sequence: TokenSequence) -> EpisodeRound:

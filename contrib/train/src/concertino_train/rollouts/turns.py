@@ -1,8 +1,7 @@
 """Turns of role workflows as rewards read them: who did what, and what the environment says of it.
 
-An environment judges a turn from its state before it and the last words of the roles. For a role that speaks before
-the acting one there is no action yet: the team reward of its candidates is then the same for all, and its own scores
-decide between them.
+An environment judges a turn from its state before it and the last words of the roles. Where a role speaks before the
+acting one, there is no action until that one has spoken: the team reward of its candidates is then the same for all.
 """
 
 from __future__ import annotations
@@ -80,8 +79,12 @@ class RoleTurns:
     def candidate(self, machine: Machine, turn: int, role: str) -> RoleTurn:
         """What one role has just done in a turn, which need not be over."""
         state = machine.turn_state()
-        judged = [each for each in self._turns(machine, state, turn) if each.role == role] if state is not None else []
-        return judged[0] if judged else RoleTurn(turn, role)
+        if state is None:
+            return RoleTurn(turn, role)
+        turns = self._turns(machine, state, turn)
+        # A role whose words could not be judged has no scores of its own, and still its part in what came of the turn.
+        team = max((each.team for each in turns), default=0.0)
+        return next((each for each in turns if each.role == role), RoleTurn(turn, role, team))
 
     def _turns(self, machine: Machine, state: TurnState, turn: int) -> list[RoleTurn]:
         """A turn of each role; one that the environment has no scores for earns what the team does."""
