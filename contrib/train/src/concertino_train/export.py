@@ -347,4 +347,4 @@ def _reward(config: TrainConfig) -> str:
         terms = make_reward(config.reward).terms
     except UsageError:  # it names what is not installed here
         return f"in `{SETTINGS}`"
-    return ", ".join(f"{weight:g} × {term.name}" for term, weight in terms.values() if weight)
+    return ", ".join(f"{each.weight:g} × {each.term.name}" for each in terms.values() if each.weight)

@@ -79,6 +79,16 @@ def test_a_warning_says_what_was_seen_and_what_to_try() -> None:
     assert "dynamic sampling (algorithm.sampling.enabled)" in str(warning)
 
 
+def test_groups_without_signal_are_told_within_ten_steps_and_once() -> None:
+    steps = [{"groups/zero_variance": share} for share in (0.7, 0.5, 0.8, 0.6) * 5]
+    assert watched(steps, zero_variance=None) == ["no_signal"]
+    assert watched([{"groups/zero_variance": 0.4}] * 20, zero_variance=None) == []
+    monitors = Monitors(MonitorSection(zero_variance=None))
+    (told,) = [warning for step in range(1, 11) for warning in monitors.look(step, {"groups/zero_variance": 0.6})]
+    assert told.step == 8
+    assert "rollout.group_size" in told.advice
+
+
 def test_monitors_go_on_where_they_were_written_down() -> None:
     settings = MonitorSection(warmup=1, patience=2)
     one = Monitors(settings)

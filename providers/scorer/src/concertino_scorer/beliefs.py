@@ -7,6 +7,7 @@ earlier calls change them, and their weights, in closed form.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, lgamma, log
 
@@ -46,6 +47,12 @@ class Belief:
         told = (self.mean * self.precision + self.right) / (self.precision + seen)
         return trusted * told + (1 - trusted) * (1 + self.right) / (2 + seen)
 
+    def at_least(self, share: float) -> float:
+        """The probability that the share of right answers is at least this one, after what was seen."""
+        alpha, beta, trusted = self.mean * self.precision, (1 - self.mean) * self.precision, self.trusted
+        told = _tail(share, alpha + self.right, beta + self.wrong)
+        return trusted * told + (1 - trusted) * _tail(share, 1 + self.right, 1 + self.wrong)
+
     def after(self, right: float, wrong: float) -> Belief:
         """The belief after more answers.
 
@@ -55,6 +62,36 @@ class Belief:
         if right < 0 or wrong < 0:
             raise UsageError(f"right={right!r}, wrong={wrong!r}: expected numbers of answers, 0 or more")
         return Belief(self.mean, self.precision, self.trust, self.right + right, self.wrong + wrong)
+
+
+def cheapest_sufficient(beliefs: Sequence[Belief], prices: Sequence[float], sufficient: float) -> list[float]:
+    """For each member the probability that it is the cheapest of those that suffice.
+
+    It suffices itself, and none that is cheaper does; members are taken to be independent.
+
+    Args:
+        prices: of each; infinite where it is unknown.
+        sufficient: the share of right answers that is enough.
+    """
+    found = [0.0] * len(beliefs)
+    none_cheaper = 1.0
+    for place in sorted(range(len(beliefs)), key=lambda place: prices[place]):
+        enough = beliefs[place].at_least(sufficient)
+        found[place] = enough * none_cheaper
+        none_cheaper *= 1 - enough
+    return found
+
+
+_STEPS = 400
+"""Of an integral from 0 to 1."""
+
+
+def _tail(share: float, alpha: float, beta: float) -> float:
+    """How much of a beta distribution lies above a share, by the midpoint rule."""
+    places = [(step + 0.5) / _STEPS for step in range(_STEPS)]
+    scale = _log_beta(alpha, beta)
+    density = [exp((alpha - 1) * log(x) + (beta - 1) * log(1 - x) - scale) for x in places]
+    return sum(each for x, each in zip(places, density, strict=True) if x >= share) / sum(density)
 
 
 def _log_beta(alpha: float, beta: float) -> float:

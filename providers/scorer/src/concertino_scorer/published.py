@@ -41,7 +41,8 @@ class ScorerRanking:
     Args:
         name: of the ranking.
         file: of the scorer; None for the one that is shipped.
-        sufficient: models that are expected to be right this often come first, the cheapest of them before the others.
+        sufficient: the share of right answers that is enough: who most probably is the cheapest that suffices comes
+            first.
     """
 
     def __init__(self, name: str, file: Path | None = None, sufficient: float | None = None) -> None:
@@ -52,14 +53,14 @@ class ScorerRanking:
     def order(self, question: str, entries: Sequence[RankingEntry]) -> list[str]:
         """Their names, best first. An unknown price is taken for a high one."""
         found = _scorer(self.file).beliefs(question, [entry.card for entry in entries])
-        expected = {entry.name: belief.expected for entry, belief in zip(entries, found, strict=True)}
+        value = [belief.expected for belief in found]
+        if self.sufficient is not None:
+            from .beliefs import cheapest_sufficient
 
-        def place(entry: RankingEntry) -> tuple[bool, float, float]:
-            enough = self.sufficient is not None and expected[entry.name] >= self.sufficient
-            price = inf if entry.usd is None else entry.usd
-            return not enough, price if enough else 0.0, -expected[entry.name]
-
-        return [entry.name for entry in sorted(entries, key=place)]
+            prices = [inf if entry.usd is None else entry.usd for entry in entries]
+            value = cheapest_sufficient(found, prices, self.sufficient)
+        ranked = sorted(zip(value, entries, strict=True), key=lambda pair: -pair[0])
+        return [entry.name for _, entry in ranked]
 
 
 @cache

@@ -11,13 +11,13 @@ showed comes in as `evidence`, by member name: (right answers, wrong ones).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from concertino import Pool, ToolSpec, UsageError
 
-from .beliefs import Belief
+from .beliefs import Belief, cheapest_sufficient
 from .features import all_features
 from .model_file import ScorerModel
 from .network import read_card
@@ -41,7 +41,8 @@ class RankedMember:
         name: in the pool.
         belief: how often it is expected to be right.
         price: of a call, in the unit that was asked for.
-        value: by which the ranking goes.
+        value: by which the ranking goes: what is expected less what the price weighs, or the probability of being the
+            cheapest that suffices.
     """
 
     name: str
@@ -100,8 +101,8 @@ class Scorer:
         Args:
             evidence: of earlier calls, by member name.
             price_weight: how much expected share of right answers one unit of price is worth.
-            sufficient: members that are expected to be right at least this often come first, the cheapest of them
-                before the others.
+            sufficient: the share of right answers that is enough: who most probably is the cheapest member that
+                suffices comes first.
             unit: what prices are counted in: cost units, or $.
 
         Raises:
@@ -119,8 +120,9 @@ class Scorer:
             price = price_of(spec, pool, unit)
             ranked.append(RankedMember(spec.name, known, price, known.expected - price_weight * price))
         if sufficient is not None:
-            # Those that suffice, by price; below them the others, by how often they are right.
-            return sorted(ranked, key=lambda each: _by_price(each, sufficient))
+            prices = [each.price for each in ranked]
+            chances = cheapest_sufficient([each.belief for each in ranked], prices, sufficient)
+            ranked = [replace(each, value=chance) for each, chance in zip(ranked, chances, strict=True)]
         return sorted(ranked, key=lambda each: -each.value)
 
     def shortlist(
@@ -158,8 +160,3 @@ def price_of(spec: ToolSpec, pool: Pool, unit: Unit = "units") -> float:
         )
     requests = [model.prices.usd(_USUAL_PROMPT, _USUAL_REPLY) for model in asked if model.prices is not None]
     return spec.cost.usd + max(requests, default=0.0)
-
-
-def _by_price(member: RankedMember, sufficient: float) -> tuple[bool, float, float]:
-    enough = member.belief.expected >= sufficient
-    return not enough, member.price if enough else 0.0, -member.belief.expected

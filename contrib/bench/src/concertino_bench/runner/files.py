@@ -116,7 +116,7 @@ def load_evaluation(path: str | Path, sets: Mapping[str, TaskSet]) -> Evaluation
         budget = Budget(**data.get("budget", {}))
     except (TypeError, BudgetError) as error:
         raise UsageError(f"{path}, [budget]: {error}") from error
-    plain = {key: data[key] for key in ("title", "samples", "seed", "grader", "max_usd") if key in data}
+    plain: dict[str, Any] = {key: data[key] for key in ("title", "samples", "seed", "grader", "max_usd") if key in data}
     if "unseen" in data:
         plain["unseen"] = parse_drawn(",".join(data["unseen"]))
     if data.get("counterfactuals"):

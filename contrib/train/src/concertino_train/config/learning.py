@@ -251,6 +251,7 @@ class MonitorSection(Section):
         length: mean tokens of a rollout at least, as a part of the mean over the first steps.
         longer: ... and at most, as a multiple of it.
         zero_variance: greatest share of groups whose rewards are all equal.
+        no_signal: greatest share of such groups over the first eight steps.
         format: least share of rollouts in the exact form.
         stop: end the training, with a checkpoint, instead of only warning.
     """
@@ -262,6 +263,7 @@ class MonitorSection(Section):
     length: Share | None = 0.25
     longer: Above | None = 4.0
     zero_variance: Share | None = 0.9
+    no_signal: Share | None = 0.5
     format: Share | None = 0.5
     stop: bool = False
 

@@ -4,7 +4,8 @@ Orchestrators collapse in a few known ways: one tool takes all calls, rounds or 
 end, all rollouts of a question get the same reward, the format is lost. Each has a monitor with a bound.
 
 The invariant: a warning is given when a figure has been bad for `patience` steps in a row, once, and again only after
-the figure was good in between; so a log holds as many warnings as there were troubles.
+the figure was good in between; so a log holds as many warnings as there were troubles. A training whose groups carry no
+signal from the beginning says so within ten steps.
 """
 
 from __future__ import annotations
@@ -49,10 +50,17 @@ ADVICE: Mapping[str, str] = {
     "longer": "a term that takes away for length (shared/overlong), fewer turn_tokens, a filter of overlong rollouts",
     "zero_variance": "dynamic sampling (algorithm.sampling.enabled), questions of mixed outcome, a larger group_size, "
     "a reward with more than two values",
+    "no_signal": "questions that the policy gets right sometimes (tasks.train, tasks.outcomes), a higher temperature "
+    "(rollout.temperature), a larger rollout.group_size, shorter teaching (trainer.sft.steps), a reward with more than "
+    "two values (reward.terms), dynamic sampling (algorithm.sampling.enabled)",
     "format": "more supervised learning before, a lower learning rate, a format term in the reward, a filter of rows "
     "without the form (algorithm.filters.format)",
 }
 """What to try, by monitor."""
+
+
+_FIRST_STEPS = 8
+"""Of a training: over them the share of groups without signal is taken."""
 
 
 class Monitors:
@@ -64,8 +72,10 @@ class Monitors:
 
     def __init__(self, settings: MonitorSection) -> None:
         self.settings = settings
-        self._bad: dict[str, int] = dict.fromkeys(ADVICE, 0)
+        self._bad: dict[str, int] = {code: 0 for code in ADVICE if code != "no_signal"}
         self._lengths: list[float] = []
+        self._equal: list[float] = []
+        """Shares of groups with equal rewards in the first steps."""
 
     def look(self, step: int, figures: Mapping[str, float]) -> list[CollapseWarning]:
         """What is a reason to worry since this step.
@@ -78,9 +88,9 @@ class Monitors:
         # What is usual is taken from the first steps, before any of them can have collapsed.
         if len(self._lengths) < max(1, self.settings.warmup) and "tokens" in figures:
             self._lengths.append(figures["tokens"])
+        found = self._without_signal(step, figures)
         if step <= self.settings.warmup:
-            return []
-        found = []
+            return found
         for code, seen in self._signs(figures).items():
             self._bad[code] = self._bad[code] + 1 if seen else 0
             # Equal and not more: one warning for each trouble.
@@ -88,6 +98,18 @@ class Monitors:
                 steps = f"for {self._bad[code]} steps in a row" if self._bad[code] > 1 else "now"
                 found.append(CollapseWarning(code, step, f"{seen} {steps}", ADVICE[code]))
         return found
+
+    def _without_signal(self, step: int, figures: Mapping[str, float]) -> list[CollapseWarning]:
+        """Whether most groups of the first steps had equal rewards, from which nothing is learnt."""
+        bound, share = self.settings.no_signal, figures.get("groups/zero_variance")
+        if bound is None or share is None or len(self._equal) == _FIRST_STEPS:
+            return []
+        self._equal.append(share)
+        mean = sum(self._equal) / len(self._equal)
+        if len(self._equal) < _FIRST_STEPS or mean <= bound:
+            return []
+        seen = f"{mean:.0%} of the groups of the first {_FIRST_STEPS} steps have equal rewards, most is {bound:.3g}"
+        return [CollapseWarning("no_signal", step, seen, ADVICE["no_signal"])]
 
     def _signs(self, figures: Mapping[str, float]) -> dict[str, str]:
         """What is bad, by monitor; an empty text where nothing is."""
@@ -120,12 +142,13 @@ class Monitors:
 
     def dump(self) -> dict[str, Any]:
         """Its state, as plain JSON data."""
-        return {"bad": dict(self._bad), "lengths": list(self._lengths)}
+        return {"bad": dict(self._bad), "lengths": list(self._lengths), "equal": list(self._equal)}
 
     def restore(self, dumped: Mapping[str, Any]) -> None:
         """Continue where `dump` was made."""
         self._bad.update(dumped["bad"])
         self._lengths = list(dumped["lengths"])
+        self._equal = list(dumped["equal"])
 
 
 def _below(value: float | None, bound: float | None, text: str) -> str:

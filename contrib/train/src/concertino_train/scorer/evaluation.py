@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from concertino_scorer.beliefs import Belief
+from concertino_scorer.beliefs import Belief, cheapest_sufficient
 from concertino_scorer.scorer import Scorer
 
 from .casts import Card, Cast, CastSettings, draw_cast
@@ -158,7 +158,7 @@ def _found_out(scorer: Scorer, cast: Cast, chance: Random) -> bool:
 def _cheapest(scorer: Scorer, cast: Cast) -> bool:
     """Whether the cheapest member that suffices is asked first."""
     beliefs = scorer.beliefs(cast.question, _texts(cast))
-    enough = [number for number, belief in enumerate(beliefs) if belief.expected > _SUFFICIENT]
-    asked = min(enough, key=lambda number: cast.cards[number].price) if enough else _first(beliefs)
+    chances = cheapest_sufficient(beliefs, [card.price for card in cast.cards], _SUFFICIENT)
+    asked = chances.index(max(chances))
     sufficient: list[Card] = [card for card in cast.cards if card.share > _SUFFICIENT]
     return cast.cards[asked] is min(sufficient, key=lambda card: card.price)
