@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from pathlib import Path
 
 import concertino as ct
@@ -58,7 +60,7 @@ def router_pool(policy: str) -> ct.Pool:
     models = [
         ct.ModelSpec(
             f"far/{name}",
-            lambda name=name: ScriptedModel(name, strict=False),  # type: ignore[misc]
+            partial(ScriptedModel, name, strict=False),
             description=card,
             prices=ct.Prices(price, price),
         )
@@ -88,8 +90,6 @@ def test_a_router_asks_by_what_is_written_of_its_models(
         async with ct.Executor() as executor:
             (seen,) = await executor.run([ct.Call("ask", {"question": QUESTION})], router_pool(policy))
             return seen.content
-
-    import asyncio
 
     assert asyncio.run(run()) == first
 
