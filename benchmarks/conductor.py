@@ -7,13 +7,15 @@
 
 exercises  pools and questions drawn as in training, of another seed, at three rates of failing calls
 demo       questions of `concertino demo`, with the faults that are built into its members, and without them
-replay     six recorded models, 160 questions of GSM8K: one a run, four a run, and four a run while calls fail
+replay     six recorded models, 160 questions of GSM8K: one a run, four a run, four a run while calls fail, and one a
+           run in another order for each question, alone and behind `concertino-scorer`
 
 Everything is greedy. A run is *right* if all of its answers are; `replay` counts questions. `single-model` and
 `majority-vote` are the systems of concertino-bench, on the same questions and the same answers; the teacher is the
 scripted policy that the conductor learned from. The pool of `replay` lists its best model last, because the conductor
-begins with that one: it does not choose by itself. The questions are the last 160 of the recording; the first ones were
-looked at while the conductor was made.
+begins with that one: it does not choose by itself. The scorer does: it reads descriptions that say how many of the
+first questions of the recording each model answered rightly, and lists the best one last. The questions are the last
+160 of the recording; the first ones were looked at while the conductor was made.
 
 The data of `replay` are looked for in CONCERTINO_TEST_DATA, by default `../shared/data` from the root of the tree.
 """
@@ -27,6 +29,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -36,9 +39,12 @@ import concertino as ct
 import concertino_replay
 import concertino_toy
 from baselines import DATA, PRICES, STRONG, outcomes
-from concertino_bench import Task, Verdict
+from concertino.runs.orchestrator import Arrange
+from concertino_bench import System, Task, Verdict
 from concertino_bench.baselines import systems
 from concertino_bench.graders import Numeric
+from concertino_bench.tasks.unseen import unseen_pool
+from concertino_scorer import Scorer
 from concertino_toy.conductor import TINY, TinyConductor, strategy
 from concertino_toy.demo import demo_members, demo_question
 from concertino_toy.exercises import Assignee, ConductorTeacher, boxes, is_clean, try_out
@@ -135,6 +141,9 @@ def replay(model: ct.Model, count: int) -> list[Row]:
     tasks = [Task(q.id, q.text, (q.gold,), "number") for q in recording.questions.values()][-count:]
     specs = {spec.name: spec for spec in concertino_replay.models(DATA, prices=PRICES)}
     pool = ct.Pool([specs[name] for name in NAMES])
+    known = [Task(q.id, q.text, (q.gold,), "number") for q in recording.questions.values()][: min(120, count)]
+    described = pool.describe({name: _share_of(name, pool, known) for name in NAMES})
+    scorer = Scorer.shipped()
     rows = []
     for system in systems(pool, ["single-model", "majority-vote"], answers="number", leader=STRONG):
         found = asyncio.run(outcomes(system, pool, tasks)).values()
@@ -150,21 +159,41 @@ def replay(model: ct.Model, count: int) -> list[Row]:
     short = ct.Pool([specs[name].with_(name=called) for name, called in NAMES.items()])
     broken = ct.Pool([spec.with_(factory=lambda spec=spec: Failing(spec.factory(), 0.2)) for spec in pool.models])
     teacher = ConductorTeacher([Assignee(name, "task") for name, _ in pool.offering("*").actions])
-    for what, leader, size, members in (
-        ("teacher, one question a run", teacher, 1, pool),
-        ("tiny, one question a run", model, 1, pool),
-        ("tiny, one question a run, short names", model, 1, short),
-        ("tiny, four questions a run", model, 4, pool),
-        ("tiny, four questions a run, 20% of calls fail", model, 4, broken),
+    for what, leader, size, members, arrange in (
+        ("teacher, one question a run", teacher, 1, pool, None),
+        ("tiny, one question a run", model, 1, pool, None),
+        ("tiny, one question a run, short names", model, 1, short, None),
+        ("tiny, four questions a run", model, 4, pool, None),
+        ("tiny, four questions a run, 20% of calls fail", model, 4, broken, None),
+        ("tiny, one question a run, shuffled", model, 1, described, _shuffled),
+        ("tiny, one question a run, shuffled, behind the scorer", model, 1, described, partial(_ranked, scorer)),
     ):
-        rows.append({"what": f"replay, {what}", **asyncio.run(conducted(leader, members.offering("*"), tasks, size))})
+        found = asyncio.run(conducted(leader, members.offering("*"), tasks, size, arrange))
+        rows.append({"what": f"replay, {what}", **found})
     return rows
 
 
-async def conducted(model: ct.Model, pool: ct.Pool, tasks: Sequence[Task], size: int) -> Row:
+def _share_of(name: str, pool: ct.Pool, tasks: list[Task]) -> str:
+    """What a description says of a recorded model, from questions that are not measured."""
+    found = asyncio.run(outcomes(System(name, "single-model", model=name), pool, tasks)).values()
+    right = sum(each.right for each in found)
+    return f"Answered {right} of {len(tasks)} questions of grade-school mathematics correctly."
+
+
+def _shuffled(question: str, pool: ct.Pool) -> ct.Pool:
+    return unseen_pool(pool, ["order"], question)
+
+
+def _ranked(scorer: Scorer, question: str, pool: ct.Pool) -> ct.Pool:
+    return scorer.shortlist(question, _shuffled(question, pool), best="last")
+
+
+async def conducted(
+    model: ct.Model, pool: ct.Pool, tasks: Sequence[Task], size: int, arrange: Arrange | None = None
+) -> Row:
     """Let the conductor lead over recorded models, some questions a run."""
     groups = [tasks[start : start + size] for start in range(0, len(tasks), size)]
-    leader = ct.Orchestrator(model, strategy())
+    leader = ct.Orchestrator(model, strategy(), arrange=arrange)
 
     async def one(number: int) -> ct.Run:
         texts = [task.question for task in groups[number]]

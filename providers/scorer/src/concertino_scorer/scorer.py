@@ -10,6 +10,7 @@ showed comes in as `evidence`, by member name: (right answers, wrong ones).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,9 @@ Unit = Literal["units", "usd"]
 
 _USUAL_PROMPT, _USUAL_REPLY = 1000, 500
 """Tokens of a request to a model, where prices are compared."""
+
+_PRICE = re.compile(r"\nPrice: \$.* per million tokens .*$")
+"""Behind the description of a model that is offered as an agent; its price is known without reading."""
 
 Evidence = Mapping[str, tuple[float, float]]
 """By member name: right answers and wrong ones so far."""
@@ -113,7 +117,7 @@ class Scorer:
                 f"price_weight={price_weight!r}, sufficient={sufficient!r}: expected 0 or more, and 0 to 1 or None"
             )
         specs = [spec for _, spec in pool.actions]
-        found = self.beliefs(question, [pool.card(spec) for spec in specs])
+        found = self.beliefs(question, [_PRICE.sub("", pool.card(spec)) for spec in specs])
         ranked = []
         for spec, belief in zip(specs, found, strict=True):
             known = belief.after(*(evidence or {}).get(spec.name, (0.0, 0.0)))
