@@ -225,6 +225,8 @@ class Episode:
         preference: what the user prefers; None where nobody said.
         domain: of role workflows: `plan-path`, `code`, ...
         turns: of role workflows: what each role did in each turn.
+        pool: id of the pool, empty where it is not known.
+        first: place of the member that was called first in the list of `offered` members, from 0; None without a call.
         judged: how good its answer is beside those of its group, 0 to 1, by a model; None where none was asked.
     """
 
@@ -246,6 +248,9 @@ class Episode:
     domain: str = ""
     turns: tuple[RoleTurn, ...] = ()
     judged: float | None = None
+    pool: str = ""
+    first: int | None = None
+    offered: int = 0
 
     def __post_init__(self) -> None:
         _unit(f"Episode({self.id!r})", "correct", self.correct)
@@ -304,6 +309,7 @@ class Episode:
             readings: what the strategy found in the policy's texts, in order; by default the run is replayed.
         """
         reader = _RunReader(run, pool, frozenset(others), readings)
+        offered = [spec.name for _, spec in pool.actions] if pool is not None else []
         usage, own = run.usage, reader.own
         return cls(
             run.id,
@@ -335,6 +341,9 @@ class Episode:
             preference,
             domain,
             tuple(turns),
+            pool=pool.id if pool is not None else "",
+            first=_first_place(run, pool, offered) if pool is not None else None,
+            offered=len(offered),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -368,6 +377,12 @@ class Episode:
             raise UsageError(
                 f"no episode: {type(error).__name__}: {error}; expected what Episode.to_json gives"
             ) from error
+
+
+def _first_place(run: Run, pool: Pool, offered: Sequence[str]) -> int | None:
+    called = next((round_.plan.calls[0].name for round_ in run.rounds if round_.plan.calls), "")
+    spec = pool.find(called)
+    return offered.index(spec.name) if spec is not None and spec.name in offered else None
 
 
 class _RunReader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,33 @@ def test_a_reward_that_pays_for_failing_well_is_named_with_a_constrained_form(he
     assert "being right is worth 1, and format, diversity, efficiency together 3" in found.seen
     assert "diversity: {when: right}" in found.change
     assert "success-not-first" not in codes(audit(healthy, PRESETS["paramanager-success-first"]))
+
+
+# -- can it be learnt by heart? ----------------------------------------------------------------------------------------
+
+
+def chosen(make: Any, places: Sequence[int], pool: Callable[[int], str]) -> dict[str, list[Episode]]:
+    """Groups of four episodes whose first calls go to these places of six."""
+    return {
+        f"q{number}": [
+            make(f"{number}.{n}", n % 2 == 0, units=n, group=f"q{number}", pool=pool(number), first=place, offered=6)
+            for n in range(4)
+        ]
+        for number, place in enumerate(places)
+    }
+
+
+def test_one_pool_for_all_questions_is_noted(make: Any) -> None:
+    report = audit(chosen(make, [0, 3, 2, 5], lambda number: "p"), reward_of(right=shared.Correct()))
+    assert finding(report, "one-pool").level == "note"
+    assert "pool.variation.unseen" in finding(report, "one-pool").change
+
+
+def test_a_policy_that_goes_by_place_is_named_and_one_that_does_not_is_not(make: Any) -> None:
+    last = audit(chosen(make, [5, 5, 5, 5], lambda number: f"p{number}"), reward_of(right=shared.Correct()))
+    assert "16 of 16 first calls go to place 6 from the beginning" in finding(last, "choice-by-place").seen
+    read = audit(chosen(make, [0, 3, 2, 5], lambda number: f"p{number}"), reward_of(right=shared.Correct()))
+    assert not codes(read) & {"choice-by-place", "one-pool"}
 
 
 # -- does spending pay? ------------------------------------------------------------------------------------------------

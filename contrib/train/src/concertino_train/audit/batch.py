@@ -35,6 +35,32 @@ class AuditRow:
     credit: Sequence[float] | float
 
 
+_BY_PLACE, _FEWEST = 0.9, 10
+"""Share of first calls to one place from which on it decides, and how many first calls that takes."""
+
+
+def look_at_pools(groups: Mapping[str, Sequence[Episode]]) -> list[AuditFinding]:
+    """Whether the batch can show that members are chosen by what is written of them."""
+    called = [each for group in groups.values() for each in group if each.first is not None and each.offered > 2]
+    if len(called) < _FEWEST or len(groups) < 2:
+        return []
+    change = "pool.variation.unseen=[names, order, cards] draws a pool for each question; more: the page on recipes"
+    if len({each.pool for each in called}) == 1:
+        seen = f"all {len(groups)} questions have one pool: what is learnt may be its names and places"
+        return [AuditFinding("note", "one-pool", seen, change)]
+    places = {
+        "from the beginning": Counter(each.first for each in called),
+        "from the end": Counter(each.offered - 1 - (each.first or 0) for each in called),
+    }
+    for side, counts in places.items():
+        ((place, count),) = counts.most_common(1)
+        if count >= _BY_PLACE * len(called):
+            seen = f"{count} of {len(called)} first calls go to place {(place or 0) + 1} {side}, whatever stands there"
+            told = "Measure it with train eval --counterfactuals; vary the order in training (pool.variation.unseen)"
+            return [AuditFinding("warn", "choice-by-place", seen, told)]
+    return []
+
+
 def look_at_groups(groups: Mapping[str, Sequence[Episode]]) -> list[AuditFinding]:
     """Episodes in the wrong group, twice, or alone."""
     findings = []

@@ -16,7 +16,7 @@ from concertino_train.groups.statistics import group_statistics
 from concertino_train.rewards.reward import Reward, Scored
 from concertino_train.rewards.term import UnpricedError
 
-from .batch import AuditRow, look_at_filters, look_at_groups, look_at_rewards, look_at_rows
+from .batch import AuditRow, look_at_filters, look_at_groups, look_at_pools, look_at_rewards, look_at_rows
 from .pairs import higher_cost_rewarded, wrong_above_right
 from .probes import probe_right, probe_spending, probe_success_first
 from .report import HOMOGENEITY, AuditFinding, AuditReport
@@ -45,7 +45,7 @@ def audit(
     if not groups:
         findings.append(AuditFinding("fail", "empty", "there are no episodes", "Collect some rollouts first"))
         return AuditReport.of(reward.name, findings, {"groups": 0, "episodes": 0})
-    findings += look_at_groups(groups)
+    findings += look_at_groups(groups) + look_at_pools(groups)
     figures: dict[str, Any] = {"groups": len(groups), "episodes": sum(map(len, groups.values()))}
     # Rewards refuse groups that are mixed, and everything else rests on rewards.
     if any(finding.code == "mixed-group" for finding in findings):

@@ -55,6 +55,8 @@ CODES: Mapping[str, str] = {
     "wrong-above-right": "a wrong episode gets more than a right one of its group",
     "success-not-first": "a wrong episode can earn more than a right one: the reward can rise while success falls",
     "nothing-charged": "nothing that was spent is part of the reward",
+    "one-pool": "all questions have the same pool, so that it can be learnt by heart",
+    "choice-by-place": "pools differ, and the first call goes to the same place of the list whatever stands there",
     "all-equal": "all rewards of all groups are the same",
     "zero-variance": "many groups have equal rewards, so that nothing is learnt from them",
     "homogeneous": "many groups have rewards that hardly differ",
