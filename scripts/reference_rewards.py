@@ -49,8 +49,8 @@ answer [] []
 `term`, `weight` (0 or more, 1 by default; 0 leaves the term out), `when` and the parameters of the term. Unknown keys,
 terms and parameters are errors that name near ones. JSON works, too.
 
-`when: right` counts a term in right episodes alone. A reward whose thrift, form and variety together are worth more than
-a right answer can rise while success falls; the audit names such a reward (`success-not-first`) and the terms to
+`when: right` counts a term in right episodes alone. A reward whose thrift, form and variety together are worth more
+than a right answer can rise while success falls; the audit names such a reward (`success-not-first`) and the terms to
 constrain. `paramanager-success-first` is one that is constrained already.
 
 ```python title="score.py"

@@ -48,14 +48,14 @@ def look_at_pools(groups: Mapping[str, Sequence[Episode]]) -> list[AuditFinding]
     if len({each.pool for each in called}) == 1:
         seen = f"all {len(groups)} questions have one pool: what is learnt may be its names and places"
         return [AuditFinding("note", "one-pool", seen, change)]
-    places = {
-        "from the beginning": Counter(each.first for each in called),
+    places: dict[str, Counter[int]] = {
+        "from the beginning": Counter(each.first or 0 for each in called),
         "from the end": Counter(each.offered - 1 - (each.first or 0) for each in called),
     }
     for side, counts in places.items():
         ((place, count),) = counts.most_common(1)
         if count >= _BY_PLACE * len(called):
-            seen = f"{count} of {len(called)} first calls go to place {(place or 0) + 1} {side}, whatever stands there"
+            seen = f"{count} of {len(called)} first calls go to place {place + 1} {side}, whatever stands there"
             told = "Measure it with train eval --counterfactuals; vary the order in training (pool.variation.unseen)"
             return [AuditFinding("warn", "choice-by-place", seen, told)]
     return []
