@@ -301,7 +301,7 @@ _TERMS: tuple[type[Term], ...] = (
     shared.Correct,
     shared.Answered,
     shared.OkCalls,
-    shared.Judged,
+    shared.JudgedAnswer,
     shared.Spending,
     shared.Overlong,
     paramanager.TaskReward,

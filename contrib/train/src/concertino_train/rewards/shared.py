@@ -59,7 +59,7 @@ class OkCalls(Term):
 
 
 @dataclass(frozen=True)
-class Judged(Term):
+class JudgedAnswer(Term):
     """How good an answer is beside the others of its group."""
 
     name = "shared/judged"
