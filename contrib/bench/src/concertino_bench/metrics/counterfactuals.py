@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from concertino_bench.tasks.item import Item
-from concertino_bench.tasks.unseen import COUNTERFACTUALS, Counterfactual
+from concertino_bench.tasks.system import COUNTERFACTUALS, Counterfactual
 
 
 class Followed(NamedTuple):

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from concertino.strategies import DEFAULT_STRATEGY
 
-from .unseen import COUNTERFACTUALS, Counterfactual
-
 if TYPE_CHECKING:
     from concertino import Model, ModelSpec, Pool, Sampling, Strategy
+
+
+Counterfactual = Literal["order reversed", "cards permuted"]
+"""What can be changed of a pool, to see whether a choice follows the descriptions."""
+COUNTERFACTUALS: tuple[Counterfactual, ...] = get_args(Counterfactual)
 
 
 @dataclass(frozen=True)

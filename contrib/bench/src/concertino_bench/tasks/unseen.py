@@ -20,11 +20,10 @@ from concertino import Cost, Pool, Prices, ToolSpec, UsageError
 from concertino.members.model_agent import ModelAgent
 from concertino.schema import suggestion
 
+from .system import Counterfactual
+
 Drawn = Literal["names", "order", "cards", "prices", "skills"]
 """What can be drawn anew."""
-Counterfactual = Literal["order reversed", "cards permuted"]
-"""One change beside the pool as it is."""
-COUNTERFACTUALS: tuple[Counterfactual, ...] = get_args(Counterfactual)
 
 _DRAWN: tuple[Drawn, ...] = get_args(Drawn)
 _LEAST_FACTOR, _MOST_FACTOR = 0.25, 4.0

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import Budget, UsageError
-from concertino_bench.tasks.unseen import COUNTERFACTUALS, changed_pool, unseen_pool
+from concertino_bench.tasks.system import COUNTERFACTUALS
+from concertino_bench.tasks.unseen import changed_pool, unseen_pool
 
 from concertino_train.config.named import make_strategy
 from concertino_train.rollouts.task_stream import TaskStream

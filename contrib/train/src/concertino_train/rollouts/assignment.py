@@ -10,7 +10,7 @@ from concertino import Budget, Pool, Strategy, UsageError
 from concertino.strategies import Step, TaskContext
 from concertino_bench import Task, TaskWorld
 from concertino_bench.metrics import Preference
-from concertino_bench.tasks.unseen import Counterfactual
+from concertino_bench.tasks.system import Counterfactual
 
 
 @dataclass(frozen=True)
