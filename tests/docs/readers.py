@@ -7,6 +7,7 @@ else. Nothing is fetched: pip installs what lies in the folder, without dependen
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import site
 import subprocess
@@ -18,6 +19,9 @@ from .documents import Command
 
 SECONDS = 120
 """How long a command of a page, or an example, may take on a machine that is busy with other things."""
+
+_OF_THE_MACHINE = re.compile(r"^the event loop was blocked for .*, not by a concertino call\n", re.MULTILINE)
+"""What a program also prints on a machine that was busy with something else."""
 
 _SHIMS = {
     "pip": 'shift; exec {python} -m pip install --quiet --no-deps --no-index --no-build-isolation "$@"',
@@ -64,7 +68,7 @@ class Reader:
             timeout=SECONDS,
             check=False,
         )
-        return done.stdout, done.returncode
+        return _OF_THE_MACHINE.sub("", done.stdout), done.returncode
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("CONCERTINO_", "PYTHON"))}
