@@ -38,7 +38,7 @@ class NetworkSettings:
     layers: int = 2
     heads: int = 4
     forget: float = 0.3
-    dropout: float = 0.1
+    dropout: float = 0.0
 
 
 class CardBatch(NamedTuple):

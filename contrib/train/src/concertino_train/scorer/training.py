@@ -66,17 +66,17 @@ class ScorerSettings:
         unread: share of words that it takes for unknown.
     """
 
-    sentence_steps: int = 4000
-    cast_steps: int = 4000
-    matching_steps: int = 600
+    sentence_steps: int = 10_000
+    cast_steps: int = 7_000
+    matching_steps: int = 1_200
     sentence_batch: int = 80
     cast_batch: int = 16
     sentence_rate: float = 2e-3
     cast_rate: float = 1e-3
     seed: int = 0
     held_out: tuple[str, ...] = HELD_OUT
-    replaced: float = 0.1
-    unread: float = 0.03
+    replaced: float = 0.05
+    unread: float = 0.06
     lexicon: LexiconSettings = field(default_factory=LexiconSettings)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     casts: CastSettings = field(default_factory=CastSettings)
