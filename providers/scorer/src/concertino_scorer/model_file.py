@@ -78,8 +78,10 @@ class ScorerModel:
             with np.load(source, allow_pickle=False) as arrays:
                 return cls._of({name: arrays[name] for name in arrays.files})
         except (OSError, ValueError, KeyError, BadZipFile) as error:
+            # numpy takes any other file for a pickle, and advises to read it unsafely.
+            found = "not an .npz file" if "pickle" in str(error) else error
             raise UsageError(
-                f"{source}: cannot be read as a scorer ({error}); `concertino train scorer FILE` writes one"
+                f"{source}: cannot be read as a scorer ({found}); `concertino train scorer FILE` writes one"
             ) from error
 
     @classmethod

@@ -205,7 +205,7 @@ def _evaluation(file: Path | None, options: dict[str, Any]) -> tuple[Evaluation,
     if options["counterfactuals"] and not any(system.change for system in evaluation.systems):
         evaluation = replace(evaluation, systems=with_counterfactuals(evaluation.systems))
     plain = {key: options[key] for key in ("samples", "seed", "grader", "max_usd") if options[key] is not None}
-    if options["unseen"]:
+    if options["unseen"] is not None:
         plain["unseen"] = parse_drawn(options["unseen"])
     limits = {key: options[key] for key in ("units", "usd", "seconds") if options[key] is not None}
     if limits:
