@@ -83,7 +83,7 @@ def test_what_is_held_out_is_not_read(small: WordNet, tmp_path: Path) -> None:
 def test_the_figures_of_a_scorer_that_knows_nothing_are_near_chance(small: WordNet, tmp_path: Path) -> None:
     scorer = Scorer(begin(small, tmp_path / "of.state").run())
     voices, topics = [Voice(name) for name in DEVELOPMENT], load_topics("development")
-    figures = {figure.what: figure for figure in reading_figures(scorer, voices, topics, casts=60)}
+    figures = {figure.what: figure for figure in reading_figures(scorer, voices, topics, casts=30)}
     assert len(figures) == 15
     assert figures["order reversed: choice stays"].share > 0.9
     assert figures["best of 6 first: praise"].share < 0.5
