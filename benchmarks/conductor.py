@@ -13,7 +13,7 @@ replay     six recorded models, 160 questions of GSM8K: one a run, four a run, f
 Everything is greedy. A run is *right* if all of its answers are; `replay` counts questions. `single-model` and
 `majority-vote` are the systems of concertino-bench, on the same questions and the same answers; the teacher is the
 scripted policy that the conductor learned from. The pool of `replay` lists its best model last, because the conductor
-begins with that one: it does not choose by itself. The scorer does: it reads descriptions that say how many of the
+begins with that one: it does not choose. The scorer does: it reads descriptions that say how many of the
 first questions of the recording each model answered rightly, and lists the best one last. The questions are the last
 160 of the recording; the first ones were looked at while the conductor was made.
 

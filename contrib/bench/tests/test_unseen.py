@@ -1,4 +1,4 @@
-"""Pools drawn anew: what changes, what stays, and how a system that knows its pool by heart is found out."""
+"""Pools drawn at random: what changes, what stays, and how a system that knows its pool by heart is found out."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Whether a system's choice follows what is written of the members.
 
 Of two runs of one task, one over the pool as it is and one over a changed pool: do both call the same member first?
-With the order reversed a choice that is read stays. With the descriptions permuted it goes to whoever bears the
-description that was chosen before.
+With the order reversed a choice that is read stays. With the descriptions permuted it goes to the member with
+the description that was chosen before.
 """
 
 from __future__ import annotations

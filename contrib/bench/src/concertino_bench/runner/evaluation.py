@@ -72,7 +72,7 @@ class Evaluation:
         grader: name of the grader for all tasks; by default each kind has its own.
         max_usd: no further run begins once so many $ are spent, grading included.
         title: what the report is called.
-        unseen: what of the pool is drawn anew for each task.
+        unseen: what of the pool is drawn at random for each task.
         in_turn: each task is given to one of the systems, in turn, and not to all.
     """
 

@@ -1,4 +1,4 @@
-"""Pools that nobody has seen: names, order, wording, prices and members drawn anew for each question.
+"""Pools that nobody has seen: names, order, wording, prices and members at random for each question.
 
 A policy that has learned a pool by heart looks as good as one that reads descriptions, until the pool changes. The two
 counterfactuals tell them apart: when the order is reversed, a choice that is read stays; when the descriptions change
@@ -23,7 +23,7 @@ from concertino.schema import suggestion
 from .system import Counterfactual
 
 Drawn = Literal["names", "order", "cards", "prices", "skills"]
-"""What can be drawn anew."""
+"""What can be drawn at random."""
 
 _DRAWN: tuple[Drawn, ...] = get_args(Drawn)
 _LEAST_FACTOR, _MOST_FACTOR = 0.25, 4.0
@@ -83,7 +83,7 @@ def parse_drawn(text: str) -> tuple[Drawn, ...]:
 
 
 def unseen_pool(pool: Pool, drawn: Iterable[Drawn], key: object) -> Pool:
-    """A pool with something drawn anew.
+    """A pool with something drawn at random.
 
     `names`: tools and agents under new names; `order`: in another order; `cards`: descriptions in other words, with
     their sentences in another order; `prices`: of calls and of models, times a factor from 1/4 to 4 each; `skills`:

@@ -128,7 +128,7 @@ def probe_success_first(groups: Mapping[str, Sequence[Episode]], reward: Reward)
                     paid[name] = reward.terms[name]
     free = {name: each for name, each in paid.items() if each.when == "always"}
     span = sum(each.weight * (each.term.bounds[1] - each.term.bounds[0]) for each in free.values())
-    # Where no term reads the answer, as of single turns, there is no success to compare with.
+    # Where no term reads the answer, as of single turns, success cannot be compared.
     if span <= worth or len(paid) == sum(each.weight > 0 for each in reward.terms.values()):
         return []
     form = ", ".join(f"{name}: {{when: right}}" for name in free)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     click.option(
         "--unseen",
         metavar="WHAT[,WHAT…]",
-        help="Draw anew for each task: names, order, cards (wording), prices, skills (who is there).",
+        help="Draw at random for each task: names, order, cards (wording), prices, skills (who is there).",
     ),
     click.option(
         "--counterfactuals", is_flag=True, help="Also ask over the pool reversed, and with its descriptions permuted."

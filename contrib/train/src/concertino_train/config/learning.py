@@ -173,7 +173,7 @@ class EvalTrainer(Section):
         batch: tasks that are rolled out together.
         preferences: by `concertino train eval`, every task is asked once with each, and the runs are compared
             (`obedience`); by default, and during a training, tasks are asked as they are.
-        unseen: what of the pool is drawn anew for each task: names, order, cards (wording), prices, skills (who is
+        unseen: what of the pool is random for each task: names, order, cards (wording), prices, skills (who is
             there).
         counterfactuals: by `concertino train eval`, every task is also asked over the pool in reverse order (`stays`:
             share of tasks whose first choice is the same) and with its descriptions permuted (`follows`: share whose

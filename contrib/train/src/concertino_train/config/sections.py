@@ -138,7 +138,7 @@ class Variation(Section):
         keep: probability with which each tool or agent stays in the pool.
         always: patterns of members that stay.
         rename: probability with which each tool or agent is shown under a neutral alias.
-        unseen: what else is drawn anew: names, order, cards (wording), prices, skills (who is there).
+        unseen: what else is random: names, order, cards (wording), prices, skills (who is there).
         prices: price schedules, of which one is drawn: $ per million tokens by model.
         costs: likewise of tools and agents: the cost of a call by name or pattern.
         make: settings of `pool.make`, of which one table is drawn.

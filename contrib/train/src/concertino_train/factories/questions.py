@@ -128,7 +128,7 @@ class Questions(TaskStream[Any]):
 
 
 def evaluation_assignments(config: TrainConfig) -> list[Assignment]:
-    """Every task of `tasks.eval`, over the pool as it is or with what `trainer.eval.unseen` draws anew.
+    """Every task of `tasks.eval`, over the pool as it is or with what `trainer.eval.unseen` draws at random.
 
     Raises:
         UsageError: as `select_tasks` and `make_pool`.

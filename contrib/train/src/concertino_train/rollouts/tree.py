@@ -41,7 +41,7 @@ class TreeSampler:
             equals (the paper's); or `sampled`, one drawn evenly, so that later prompts are as the policy would meet
             them.
         credit: what a candidate is scored by: `turn`, after the roles that speak behind it have finished the turn, so
-            that whoever speaks first is credited with what came of it; or `text`, as it stands, which saves the texts
+            that the role that speaks first is credited with the result; or `text`, as it stands, which saves the texts
             of the others, and gives all candidates of a role that does not act itself the same team reward.
     """
 

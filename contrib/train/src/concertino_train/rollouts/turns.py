@@ -82,7 +82,7 @@ class RoleTurns:
         if state is None:
             return RoleTurn(turn, role)
         turns = self._turns(machine, state, turn)
-        # A role whose words could not be judged has no scores of its own, and still its part in what came of the turn.
+        # A role whose words could not be judged has no scores, but it has its part in the result of the turn.
         team = max((each.team for each in turns), default=0.0)
         return next((each for each in turns if each.role == role), RoleTurn(turn, role, team))
 
