@@ -2,8 +2,8 @@
 
     python scripts/suite.py test | slow | soak | all [--coverage] [arguments of pytest]
 
-`test` is what everybody runs. `slow` needs real servers or browsers, takes minutes, or repeats something thousands of
-times (markers `slow` and `server`). `soak` takes more than two minutes a test; what has passed is not run again until
+`test` is what everybody runs. `slow` needs real servers or browsers, takes more than two seconds a test, or repeats
+something often (markers `slow` and `server`). `soak` takes more than two minutes a test; what has passed is not run again until
 the source changes, and its figures are in `.make/soak.json` (`tests/support/soak.py`). `all` is `test` and `slow`.
 
 The first call shares files of tests among JOBS processes. The second runs those marked `alone` or `server`, one after

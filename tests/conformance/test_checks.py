@@ -213,6 +213,7 @@ SLOW_IMPORT = "import time\ntime.sleep(0.4)\n"
 FUNCTION = "def function(text: str) -> str:\n    return text\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "outcome", "text"),
     [

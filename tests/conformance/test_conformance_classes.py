@@ -121,6 +121,7 @@ class TestUnfinished(ModelConformance):
 """
 
 
+@pytest.mark.slow
 def test_a_provider_s_suite_says_what_passed_what_failed_and_what_was_not_given(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

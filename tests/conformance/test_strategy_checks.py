@@ -73,6 +73,7 @@ def test_the_strategies_of_the_sdk_conform(subject: StrategySubject) -> None:
     assert {row.check: row.detail for row in rows.values() if row.outcome in ("failed", "missing")} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rounds", "one call", "a plan"])
 def test_of_what_can_be_written_nothing_is_skipped_but_early_calls(name: str) -> None:
     skipped = {row.check for row in judge(GOOD[name]).values() if row.outcome == "skipped"}

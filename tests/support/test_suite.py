@@ -98,6 +98,7 @@ def test_a_first_failure_that_should_end_the_run_ends_it(work: Path, monkeypatch
     assert len(calls) == 1
 
 
+@pytest.mark.slow
 def test_a_soak_that_passed_is_not_run_again_and_its_figures_are_kept(pytester: pytest.Pytester) -> None:
     record = pytester.path / "soak.json"
     pytester.makeconftest("pytest_plugins = ['soak']")

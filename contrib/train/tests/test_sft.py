@@ -128,6 +128,7 @@ def test_the_loss_is_that_of_the_trained_tokens_alone(tmp_path: Path) -> None:
     assert taught(tmp_path, rows, student, steps=1).losses[1] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_labels_of_context_change_nothing(tmp_path: Path) -> None:
     """Other ids at untrained places behind the last trained one would matter to nobody; labels are as they are."""
     one = taught(tmp_path / "a", steps=2)
@@ -155,6 +156,7 @@ def test_a_set_on_disk_is_learnt_from_with_a_model_and_a_tokenizer_from_a_folder
     assert json.loads(json.dumps(result.to_json()))["model"] == str(tmp_path / "out" / "model")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*deprecated")  # peft asks transformers by the old name
 def test_an_adapter_is_trained_in_place_of_the_weights(tmp_path: Path) -> None:
     peft = pytest.importorskip("peft")
@@ -194,6 +196,7 @@ def test_a_library_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[s
 # -- resuming ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_ends_with_the_weights_of_a_straight_one(tmp_path: Path) -> None:
     straight = taught(tmp_path / "a", seed=3)
     asked: list[int] = []
@@ -212,6 +215,7 @@ def test_an_interrupted_training_ends_with_the_weights_of_a_straight_one(tmp_pat
     assert max(float((one[name] - two[name]).abs().max()) for name in one) <= 1e-6
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_a_crash_left_is_not_gone_on_from(tmp_path: Path) -> None:
     from concertino_train.running.checkpoints import FILE, latest_checkpoint
 
@@ -238,6 +242,7 @@ def test_old_checkpoints_go_when_the_new_one_is_whole_and_torn_ones_with_them(tm
     assert (home / "checkpoint-6" / FILE).is_file(), "a torn one is no reason to remove a whole one"
 
 
+@pytest.mark.slow
 def test_how_often_is_saved_and_told_may_change_when_a_training_goes_on(tmp_path: Path) -> None:
     seen: list[Any] = []
     taught(tmp_path, steps=4, save_every=4, keep=9, log_every=4)
@@ -268,6 +273,7 @@ def test_a_training_goes_on_only_with_what_it_began_with(change: dict[str, Any],
         taught(tmp_path, **{"steps": 2, "resume": True, **change})
 
 
+@pytest.mark.slow
 def test_a_training_may_be_made_longer_and_force_goes_on_with_other_data(tmp_path: Path) -> None:
     taught(tmp_path, steps=2, save_every=2)
     longer = taught(tmp_path, student=model(seed=8), steps=4, save_every=2, resume=True)
@@ -276,6 +282,7 @@ def test_a_training_may_be_made_longer_and_force_goes_on_with_other_data(tmp_pat
     assert (forced.resumed, forced.step) == (4, 5)
 
 
+@pytest.mark.slow
 def test_a_finished_training_is_taken_up_without_another_step(tmp_path: Path) -> None:
     first = taught(tmp_path, steps=4, save_every=2)
     again = taught(tmp_path, student=model(seed=8), steps=4, save_every=2, resume=True)

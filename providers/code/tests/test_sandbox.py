@@ -81,6 +81,7 @@ async def test_every_way_to_end_has_its_name(
     assert (done.ending, done.exit_code) == (ending, exit_code), done
 
 
+@pytest.mark.slow
 async def test_cpu_time_of_all_threads_is_bounded(sandbox: JailedSandbox) -> None:
     code = (
         "import os, signal\nfor _ in range(3): os.fork()\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\n"

@@ -126,6 +126,7 @@ async def test_a_strange_ending_is_one_observation_with_its_status(sandbox: Jail
     assert ("exit_code" in seen.content) == ("exit_code" in script.content)
 
 
+@pytest.mark.slow
 async def test_the_sandbox_is_as_it_was_after_each_of_them(sandbox: JailedSandbox) -> None:
     for script in STRANGE.values():
         await sandbox.run(script.code, limits=ScriptLimits(wall=min(script.seconds, 2.0), cpu=20))

@@ -47,6 +47,7 @@ def architectures(vocabulary: int) -> dict[str, tuple[str, dict[str, Any]]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(architectures(0)))
 async def test_a_ragged_batch_equals_single_replies_and_generate(name: str, open_model: Open, tmp_path: Path) -> None:
     import torch

@@ -287,6 +287,7 @@ async def test_a_model_that_is_forgotten_ends_its_thread(rambler: Path) -> None:
     assert not thread.is_alive()
 
 
+@pytest.mark.slow
 def test_a_process_ends_though_a_model_was_not_closed(rambler: Path) -> None:
     code = (
         "import asyncio, sys\n"

@@ -70,6 +70,7 @@ async def test_sixteen_agents_share_the_batch(scripted: Path) -> None:
         assert opened.model.stats.steps < 16 * 38 / 4
 
 
+@pytest.mark.slow
 async def test_a_deadline_stops_the_generation_itself(rambler: Path) -> None:
     opened = Opened(rambler)
     slow = solver.with_(name="slow", timeout=0.5)

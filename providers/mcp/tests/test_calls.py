@@ -215,6 +215,7 @@ async def test_an_address_without_mcp_is_a_reason(http_server: HttpServer) -> No
         await open_members(url=http_server.url + "/nothing")
 
 
+@pytest.mark.slow
 async def test_a_restarted_http_server_is_found_again(tmp_path: Path) -> None:
     from .conftest import free_port
 

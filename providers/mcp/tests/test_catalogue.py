@@ -85,6 +85,7 @@ def test_of_a_list_without_end_a_bounded_number_is_taken() -> None:
     assert (len(found.tools), found.refused) == (111, ())
 
 
+@pytest.mark.slow
 def test_a_server_that_cannot_be_used_costs_itself_alone(caplog: pytest.LogCaptureFixture) -> None:
     settings = ct.ProviderSettings(
         {
@@ -105,6 +106,7 @@ def test_a_server_that_cannot_be_used_costs_itself_alone(caplog: pytest.LogCaptu
     assert "cannot open the database" in reasons["dead"]
 
 
+@pytest.mark.slow
 def test_a_hook_does_not_wait_longer_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("concertino_mcp.servers.HOOK_SECONDS", 2.5)
     settings = ct.ProviderSettings({"servers": {"slow": bare("silent", start_timeout=60.0), "good": bare()}})

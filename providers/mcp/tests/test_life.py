@@ -92,6 +92,7 @@ async def test_a_server_that_always_dies_is_started_more_and_more_rarely(
     assert "the next start is tried in" in str(seen.content or seen.error)
 
 
+@pytest.mark.slow
 async def test_the_death_of_one_server_is_no_matter_of_another() -> None:
     bad = await open_members("bad", **bare())
     good = await open_members("good", **bare())
@@ -266,6 +267,7 @@ async def test_a_server_that_is_no_server_is_a_reason_in_bounded_time_and_memory
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150_000, "kilobytes"
 
 
+@pytest.mark.slow
 async def test_a_server_that_reads_no_more_ends_calls_at_their_deadline_and_is_closed() -> None:
     members = await open_members(**bare("blocked", timeout=1.0))
     seen = await members.call("echo", text="x" * 1_000_000)
@@ -279,6 +281,7 @@ async def test_banners_and_a_flood_of_errors_do_not_matter() -> None:
     assert (await members.call("echo", text="x")).content == "x"
 
 
+@pytest.mark.slow
 async def test_a_result_that_is_too_large_fails_its_call_alone() -> None:
     members = await open_members(**bare())
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

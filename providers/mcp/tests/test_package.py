@@ -100,6 +100,7 @@ def test_a_pool_file_brings_servers_of_its_own(tmp_path: Path) -> None:
     assert [member.name for member in members] == ["mcp/mine.echo"]
 
 
+@pytest.mark.slow
 def test_a_wrong_setting_is_told_with_its_file(tmp_path: Path) -> None:
     _write(tmp_path, files={"comand": ["x"]})
     done = _run(tmp_path, "doctor")
@@ -131,6 +132,7 @@ def test_the_doctor_says_what_cannot_be_used_and_why(project: Path, monkeypatch:
     assert [by_subject[f"MCP server {name}"].level for name in ("gone", "keyless", "nobody")] == ["error"] * 3
 
 
+@pytest.mark.slow
 def test_the_doctor_on_the_command_line_shows_it(project: Path) -> None:
     done = _run(project, "doctor")
     assert "MCP server gone" in done.stdout
@@ -186,6 +188,7 @@ def test_the_list_without_servers_says_how_to_declare_one(tmp_path: Path, monkey
     assert "[providers.mcp.servers.NAME]" in done.output
 
 
+@pytest.mark.slow
 def test_concertino_check_looks_at_the_tools_of_declared_servers(tmp_path: Path) -> None:
     _write(tmp_path, good=bare(include=["echo"]))
     code = (

@@ -129,6 +129,7 @@ def test_the_agent_final_answer_clashes_with_rounds_unless_it_has_an_alias() -> 
 # -- conformance -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_installed_package_conforms() -> None:
     report = check_package("concertino-reasoning")
     failed = [row for row in report.rows if not row.ok and row.check != "importing_its_module_is_quick"]

@@ -9,6 +9,7 @@ from concertino_replay import models, read
 from concertino_replay.model import ReplayModel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("folder", "sizes"), [("replay_pool_gsm8k", (6, 400)), ("replay_pool_mint", (33, 452))])
 def test_a_pool_of_real_models_is_read_whole(shared_data: Path, folder: str, sizes: tuple[int, int]) -> None:
     recording = read(shared_data / folder)
@@ -30,6 +31,7 @@ async def test_each_model_of_gsm8k_gives_its_recorded_output_inside_a_prompt(sha
             assert reply.usage.estimated == 1
 
 
+@pytest.mark.slow
 async def test_each_model_of_mint_gives_its_final_text_and_its_tokens(shared_data: Path) -> None:
     folder = shared_data / "replay_pool_mint"
     recording = read(folder)

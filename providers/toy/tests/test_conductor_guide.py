@@ -138,6 +138,7 @@ def named(*, guided: bool) -> set[str]:
     return seen
 
 
+@pytest.mark.slow
 def test_names_are_written_as_offered_even_at_a_temperature_at_which_it_errs() -> None:
     assert named(guided=True) & set(NAMES)
     assert named(guided=True) <= {*NAMES, "final_answer"}

@@ -107,6 +107,7 @@ def test_it_runs_without_torch_and_without_tokenizers() -> None:
     assert done.stdout.strip() == "True"
 
 
+@pytest.mark.slow
 def test_the_check_of_the_package_is_complete() -> None:
     report = check_package("toy")
     assert report.ok, report.render()

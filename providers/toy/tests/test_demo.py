@@ -36,6 +36,7 @@ async def conduct(question: str, members: list[Any], **options: Any) -> Run:
     return await Orchestrator("toy/leader").run(question, pool=Pool(members), **options)
 
 
+@pytest.mark.slow
 async def test_a_run_meets_every_kind_of_failure_and_still_ends_right() -> None:
     runs = await asyncio.gather(*(conduct(demo_question(seed)[0], demo_members(seed)) for seed in range(6)))
     assert [boxes(run) for run in runs] == [demo_question(seed)[1] for seed in range(6)]

@@ -104,6 +104,7 @@ async def test_every_strategy_answers_every_kind_of_question(
         assert not [f for made in run.rounds for f in made.issues if not f.repaired], f"seed {seed}"
 
 
+@pytest.mark.slow
 @EACH
 async def test_with_a_fifth_of_the_calls_failing_runs_end_and_most_are_right(strategy: Callable[[], Strategy]) -> None:
     right = ended = 0

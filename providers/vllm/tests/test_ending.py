@@ -77,6 +77,7 @@ def test_nothing_is_left_when_the_owner_is_killed_during_the_start(run_owner: Ru
     assert gone(owner, system) < 10
 
 
+@pytest.mark.slow
 def test_a_server_outlives_the_thread_that_started_it(run_owner: Run, system: Any) -> None:
     owner = run_owner("thread")
     assert owner.next() == {"ok": True}

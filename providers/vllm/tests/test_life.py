@@ -101,6 +101,7 @@ async def test_a_cancelled_first_request_does_not_cancel_the_start_for_the_other
     await model.close()
 
 
+@pytest.mark.slow
 async def test_a_start_tells_how_far_it_has_come_with_the_last_line_of_the_log(declare: Declare) -> None:
     seen: list[StartProgress] = []
     spec = declare({"delay": 2.5, "say": ["(APIServer pid=7) INFO 01-02 03:04:05 [a.py:6] Loading weights: 40 %"]})
@@ -253,6 +254,7 @@ async def test_a_request_whose_server_is_killed_says_so(declare: Declare, tmp_pa
     await model.close()
 
 
+@pytest.mark.slow
 async def test_a_server_that_keeps_dying_is_not_started_for_ever(declare: Declare, tmp_path: Path) -> None:
     spec = declare({"die_after": 0.7, "counter": str(tmp_path / "starts")})
     server = concertino_vllm.server(spec)

@@ -128,6 +128,7 @@ async def test_a_change_pauses_loads_empties_the_cache_checks_and_goes_on(policy
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["error", "missed", "nan"])
 async def test_a_change_that_fails_leaves_the_version_before(policy: Policy, make: Make, how: str) -> None:
     reasons = {
@@ -147,6 +148,7 @@ async def test_a_change_that_fails_leaves_the_version_before(policy: Policy, mak
         assert (await value(server))[1] == 2
 
 
+@pytest.mark.slow
 async def test_a_cache_that_is_not_empty_afterwards_is_noticed(policy: Policy, make: Make) -> None:
     async with policy() as server:
         with pytest.raises(SwapError, match="still come from the cache of the old weights"):

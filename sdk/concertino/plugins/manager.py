@@ -223,7 +223,7 @@ class PluginManager:
         with self._locked():
             self._check_known(provider)
             plugin = self._plugins[provider]
-            self._load(plugin)
+            self._load(plugin, members=False)
             self._check_usable(plugin)
             try:
                 key = name, json.dumps(options, sort_keys=True)
@@ -274,13 +274,14 @@ class PluginManager:
     def _members_of(self, plugin: PluginRow) -> list[Spec]:
         """What a provider publishes, and what `concertino.toml` declares under its name."""
         declared = [name for name in self.settings.models if name.partition("/")[0] == plugin.name]
+        members = plugin.members or []
         if not declared:
-            return plugin.members
+            return members
         try:
             specs = {name: self.declare(name, self.settings.models[name]) for name in declared}
         except UsageError as error:
             raise PoolError(f"{self.settings.file}: {error}") from error
-        return [*(m for m in plugin.members if m.name not in specs), *specs.values()]
+        return [*(m for m in members if m.name not in specs), *specs.values()]
 
     def _check_known(self, name: str) -> None:
         if name not in self._plugins:
@@ -335,9 +336,10 @@ class PluginManager:
             PoolError: no such provider, or it is broken, or offers no such ranking; names those that there are.
         """
         hook, (provider, _, short) = "concertino_rankings", name.partition("/")
-        self.load(provider)
-        plugin = self._plugins[provider]
         with self._locked():
+            self._check_known(provider)
+            plugin = self._plugins[provider]
+            self._load(plugin, members=False)
             if hook in plugin.hooks and plugin.state == "loaded" and hook not in plugin.results:
                 self._attempt(plugin, functools.partial(self._ask, plugin, hook, _check_ranking))
         self._check_usable(plugin)
@@ -412,7 +414,8 @@ class PluginManager:
         """What each plugin returns from a list hook; `check` says what is wrong with an item, or nothing."""
         with self._locked():
             for plugin in self._plugins.values():
-                self._load(plugin)
+                # Its members are not asked for: a command or a strategy must not start somebody's servers.
+                self._load(plugin, members=False)
                 if hook in plugin.hooks and plugin.state == "loaded" and hook not in plugin.results:
                     self._attempt(plugin, functools.partial(self._ask, plugin, hook, check))
             usable = [plugin for plugin in self._plugins.values() if plugin.state == "loaded"]
@@ -447,16 +450,19 @@ class PluginManager:
 
     # -- loading ---------------------------------------------------------------------------------------------
 
-    def _load(self, plugin: PluginRow) -> None:
+    def _load(self, plugin: PluginRow, members: bool = True) -> None:
+        """Import a plugin and read its hooks; ask for its members too, unless they are not needed."""
         if plugin.state == "installed":
             self._attempt(plugin, functools.partial(self._read, plugin))
+        if members and plugin.state == "loaded" and plugin.members is None:
+            self._attempt(plugin, functools.partial(self._ask_members, plugin))
 
     def _attempt(self, plugin: PluginRow, step: Callable[[], None]) -> None:
         """Take a step; a fault makes the row failed, and nothing of the plugin is used any more."""
         try:
             step()
         except PluginFault as fault:
-            plugin.state, plugin.reason, plugin.members = "failed", str(fault), []
+            plugin.state, plugin.reason, plugin.members = "failed", str(fault), None
             # Its hooks around calls were registered before the step that failed.
             if plugin.implementations and self._pluggy.is_registered(plugin.implementations):
                 self._pluggy.unregister(plugin.implementations)
@@ -471,13 +477,16 @@ class PluginManager:
             self._pluggy.register(hooks, name=plugin.name)
         plugin.hooks = tuple(sorted(vars(hooks)))
         plugin.check_settings()
+        plugin.state = "loaded"
+
+    def _ask_members(self, plugin: PluginRow) -> None:
         members: list[Spec] = []
         for hook in MEMBER_HOOKS:
             if hook in plugin.hooks:
                 ask = functools.partial(_members, hook, plugin)
                 members += self._guarded(plugin, f"{hook}()", ask)
         refuse_equal_names(members)
-        plugin.members, plugin.state = members, "loaded"
+        plugin.members = members
 
     def _guarded(self, plugin: PluginRow, doing: str, function: Callable[[], Any]) -> Any:
         return guarded(function, doing, plugin.declarations[0].package, self._seconds)

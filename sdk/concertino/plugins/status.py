@@ -32,7 +32,7 @@ class PluginInfo(NamedTuple):
         state: how far it got; see above.
         reason: why it failed or is kept out, or what of a loaded plugin is left out; else empty.
         hooks: the hooks that it implements, once loaded.
-        members: full names of its tools, agents and models, once loaded.
+        members: full names of its tools, agents and models, once a pool asked for them.
         import_seconds: how long its import took in this process; None before.
     """
 
@@ -58,8 +58,8 @@ class PluginInfo(NamedTuple):
 class PluginRow:
     """A row while it changes.
 
-    `settings` is its own table, `implementations` are its hooks once loaded, and `results` holds what its other list
-    hooks returned, by hook.
+    `members` is None until they are asked for, `settings` is its own table, `implementations` are its hooks once
+    loaded, and `results` holds what its other list hooks returned, by hook.
     """
 
     name: str
@@ -67,7 +67,7 @@ class PluginRow:
     state: State = "installed"
     reason: str = ""
     hooks: tuple[str, ...] = ()
-    members: list[Spec] = field(default_factory=list)
+    members: list[Spec] | None = None
     import_seconds: float | None = None
     results: dict[str, list[Any]] = field(default_factory=dict)
     settings: ProviderSettings = field(default_factory=ProviderSettings)
@@ -83,7 +83,7 @@ class PluginRow:
             self.state,
             self.reason,
             self.hooks,
-            tuple(member.name for member in self.members),
+            tuple(member.name for member in self.members or ()),
             self.import_seconds,
         )
 

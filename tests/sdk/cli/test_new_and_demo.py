@@ -117,6 +117,7 @@ def test_the_demo_is_led_by_the_tiny_conductor_which_repairs_failures_and_ends_r
     assert "toy/conductor" in Path(data["trace"]).read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_wrong_answer_fails_the_demo(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     demo = pytest.importorskip("concertino_toy.demo")
     monkeypatch.setattr(demo, "demo_question", lambda seed, real=demo.demo_question: (real(seed)[0], (1, 2, 3, 4)))

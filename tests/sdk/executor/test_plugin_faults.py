@@ -49,6 +49,7 @@ def seen(observations: list[ct.Observation]) -> list[tuple[Any, ...]]:
     return [(o.name, o.status, o.content, o.error, o.attempts, o.repairs) for o in observations]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", FAULTS, ids=lambda row: row.name)
 @pytest.mark.usefixtures("importable")
 async def test_a_fault_gives_one_observation_and_leaves_its_neighbours_alone(row: Fault) -> None:

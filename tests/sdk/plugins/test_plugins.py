@@ -218,6 +218,23 @@ def test_commands_of_one_name_from_two_plugins_are_both_left_out(install, manage
     assert "'same'" in row(manager, "beta").reason
 
 
+def test_a_command_asks_no_plugin_for_its_members(install, manager) -> None:
+    source = """
+        import click
+        asked = []
+        @hookimpl
+        def concertino_cli(): return [click.Command("one")]
+        @hookimpl
+        def concertino_tools(): asked.append(1); raise RuntimeError("a server that does not start")
+        """
+    module = install("alpha", source)
+    assert [command.name for command in manager.commands()] == ["one"]
+    assert sys.modules[module].asked == []
+    assert row(manager, "alpha").state == "loaded"
+    with pytest.raises(PluginError, match="a server that does not start"):
+        manager.specs(["alpha/*"])
+
+
 def test_an_unknown_list_hook_is_a_mistake_of_the_caller(manager) -> None:
     with pytest.raises(UsageError, match="did you mean 'concertino_tasks'"):
         manager.named("concertino_task")

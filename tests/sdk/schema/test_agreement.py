@@ -23,6 +23,7 @@ def verdict(validator: Validator, value: object) -> bool | str:
         return refusal.reason
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_back_ends_agree_on_random_pairs_and_every_no_is_explained() -> None:
     pytest.importorskip("jsonschema_rs", reason="one back end alone has nothing to agree with")

@@ -384,6 +384,7 @@ def test_each_branch_is_rewarded_for_its_own_action() -> None:
     assert machine.environment.state == {"cell": 0}  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["```", "<think>", "<test>", "\\boxed{", "{coder.value}"])
 def test_a_megabyte_of_hostile_text_is_told_in_linear_time(piece: str) -> None:
     def told() -> Machine:

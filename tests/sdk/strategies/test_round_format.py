@@ -148,6 +148,7 @@ def test_a_call_is_written_as_one_line_of_json() -> None:
     assert write_call("f", {"é": 1}) == '<tool_call>{"name": "f", "arguments": {"é": 1}}</tool_call>'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

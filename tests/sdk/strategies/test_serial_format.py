@@ -211,6 +211,7 @@ def test_any_text_is_read_and_every_place_is_inside_it(text: str, finish: str, s
     assert turn.calls or turn.message is not None or turn.answer is not None or turn.issues
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

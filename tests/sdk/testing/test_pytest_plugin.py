@@ -41,6 +41,7 @@ def test_bad(scripted_model):
     assert "1 of 1 scripted turns were never asked for" in text
 
 
+@pytest.mark.slow
 def test_a_test_that_leaves_a_call_or_thread_behind_fails_if_it_asked_for_that(pytester: pytest.Pytester) -> None:
     found, text = outcomes(
         pytester,

@@ -76,6 +76,7 @@ for _ in range(kills):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 @pytest.mark.parametrize(("durability", "kills"), [("process", 60), ("power", 20)])
 def test_nothing_confirmed_is_lost_when_the_writer_is_killed(path: Path, durability: str, kills: int) -> None:

@@ -73,6 +73,7 @@ def test_a_log_cut_anywhere_is_resumed_and_written_on(path: Path, log: bytes) ->
     assert [p.name for p in path.parent.iterdir()] == ["run.trace"], "a torn tail is not worth a copy"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [RECORDS // 2, RECORDS])
 @pytest.mark.parametrize("flip", [0x01, 0x20, 0x80, 0xFF])
 def test_a_flip_of_any_byte_of_a_record_loses_it_and_what_follows_and_says_so(
@@ -209,6 +210,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.dictionaries(st.text().filter(lambda key: key != "n"), JSON, max_size=5), st.integers(0, 10**9))
 def test_a_line_gives_back_its_record_and_is_one_line(record: dict[str, Any], n: int) -> None:

@@ -299,6 +299,7 @@ def test_branches_from_any_point_do_not_disturb_each_other(
     assert left.snapshot() == alone.snapshot()
 
 
+@pytest.mark.slow
 def test_snapshots_are_as_small_as_what_was_done_and_quick() -> None:
     for name, level in (("plan-path", 10), ("plan-path", 20), ("sokoban", 3), ("sudoku", 9), ("sudoku", 16)):
         sizes, seconds, count = [], 0.0, 0

@@ -122,6 +122,7 @@ DIGESTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "level"), SMALL)
 def test_two_splits_share_no_instance_nor_a_copy_of_one(name: str, level: int) -> None:
     canonical = DOMAINS[name].canonical

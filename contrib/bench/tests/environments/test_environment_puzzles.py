@@ -38,6 +38,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 # -- Sudoku ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_data
 def test_norvigs_puzzles_have_one_solution_each_by_both_solvers() -> None:
     slowest, agreed = 0.0, 0

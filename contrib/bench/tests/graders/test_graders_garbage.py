@@ -174,6 +174,7 @@ def graded(name: str, submission: Submission, services: GraderServices) -> Grade
     return asyncio.run(GRADERS[name].grade(TASKS[name], submission, services))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in GRADERS if name != "math"])
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(text=TEXTS, calls=CALLS, state=STATES)
@@ -187,6 +188,7 @@ def test_a_grader_never_raises_whatever_it_is_given(name: str, text: str, calls:
     assert seen.to_json()["reason"]
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(text=TEXTS)
 def test_the_comparison_of_mathematics_never_raises(text: str) -> None:

@@ -129,6 +129,7 @@ def test_a_gold_text_with_nothing_in_it_is_refused() -> None:
 HARD = "9^{9^{9^{9^{9}}}}"
 
 
+@pytest.mark.slow
 def test_a_comparison_that_takes_too_long_is_wrong_with_that_reason_and_the_next_one_works() -> None:
     grader = Mathematics(seconds=1.0)
     seen = grader.judge(task("\\int_0^1 x^{x} dx"), f"\\boxed{{{HARD}!}}")

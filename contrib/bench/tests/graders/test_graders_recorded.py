@@ -73,6 +73,7 @@ def test_fireact_answers_get_the_recorded_exact_match_and_f1(rows: Rows) -> None
     say(f"FireAct: EM and F1 of {len(recorded)} of {len(recorded)} answers agree")
 
 
+@pytest.mark.slow
 def test_at_least_95_per_cent_of_firm_pairs_of_mathematics_agree(rows: Rows) -> None:
     grader = Mathematics(seconds=20)
     pairs = [row for row in rows("math_equivalence/pairs.jsonl") if "mcq_letter" not in row["tags"]]
@@ -125,6 +126,7 @@ def test_letters_of_recorded_outputs_are_found_in_at_least_97_per_cent(rows: Row
     assert graded["unparsable"] <= len(silent) + 2
 
 
+@pytest.mark.slow
 def test_firm_mint_answers_get_their_verdict(rows: Rows) -> None:
     graders = {"gsm8k": Numeric(), "math": Mathematics(20), "theoremqa": Mathematics(20), "hotpotqa": ExactMatch()}
     count = Counter[str]()

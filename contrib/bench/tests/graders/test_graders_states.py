@@ -144,6 +144,7 @@ def test_a_broken_task_is_found_before_anything_is_graded() -> None:
             FinalState().check(Task("t", "?", (), "state", metadata=meta))
 
 
+@pytest.mark.slow
 async def test_a_large_state_does_not_hold_up_the_event_loop(no_bench: Any) -> None:
     large = {"rows": {f"r{n}": {"values": [*range(20)], "name": "x" * 20} for n in range(20_000)}}
     grading = asyncio.create_task(

@@ -100,6 +100,7 @@ def shapes(split: Split) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_training_and_tests_share_no_template_measured_on_the_texts() -> None:
     train, test = shapes("train"), shapes("test")
     assert len(train) > 100

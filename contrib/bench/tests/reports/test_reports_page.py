@@ -121,6 +121,7 @@ def test_markdown_tables_are_rectangular(attacked: Results, make_results: Make) 
             assert len({line.replace("\\|", "").count("|") for line in block.splitlines()}) == 1, block[:300]
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_bytes(make_results: Make) -> None:
     first, second = (build(make_results(30), resamples=50) for _ in range(2))
     assert first.html() == second.html()
@@ -128,6 +129,7 @@ def test_the_same_results_give_the_same_bytes(make_results: Make) -> None:
     assert json.dumps(first.to_json()) == json.dumps(second.to_json())
 
 
+@pytest.mark.slow
 def test_the_page_stays_small(make_results: Make) -> None:
     assert len(build(make_results(200), resamples=100).html().encode()) < 5_000_000
 

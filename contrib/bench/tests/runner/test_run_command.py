@@ -112,6 +112,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_file_is_refused_with_what_to_change(tmp_path: Path, case: str) -> None:
     old, new, said = WRONG[case]
@@ -218,6 +219,7 @@ def test_the_study_runs_and_reports_in_one_command(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} >= {"results.jsonl", "report.md", "report.html"}
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_says_how_to_go_on_and_does(tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
     command = [

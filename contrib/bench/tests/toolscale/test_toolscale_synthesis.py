@@ -205,6 +205,7 @@ def test_a_table_that_stays_empty_ends_the_synthesis(tmp_path: Path) -> None:
     assert made(tmp_path, Writer()).entries == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "reason", "problem"),
     [
@@ -242,6 +243,7 @@ def test_a_tool_that_was_repaired_is_taken(tmp_path: Path) -> None:
 # -- the filters -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("written", "reason", "problem"),
     [

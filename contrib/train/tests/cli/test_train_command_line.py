@@ -161,6 +161,7 @@ def test_what_was_taught_from_another_model_is_not_begun_with(settings: Path, ou
     assert f"starts from {out / 'sft' / 'model'}" in told.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["sft", "rl"])
 def test_a_folder_that_is_in_use_is_begun_anew_where_that_is_asked_for(
     settings: Path, out: Path, tmp_path: Path, command: str

@@ -38,6 +38,7 @@ def test_every_term_is_looked_at() -> None:
     assert {term.name for term in VARIANTS} == set(TERMS)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_values_are_finite_and_within_their_bounds(groups_of: Groups, data: st.DataObject) -> None:
@@ -61,6 +62,7 @@ def test_the_order_of_the_group_does_not_matter(groups_of: Groups, data: st.Data
         assert [values[place] for place in order] == pytest.approx(shuffled, abs=TOLERANCE), label(term)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_spending_more_never_pays(groups_of: Groups, data: st.DataObject) -> None:
@@ -75,6 +77,7 @@ def test_spending_more_never_pays(groups_of: Groups, data: st.DataObject) -> Non
         assert after <= before + TOLERANCE, label(term)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_being_right_never_hurts(groups_of: Groups, data: st.DataObject) -> None:

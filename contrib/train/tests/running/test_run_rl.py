@@ -153,6 +153,7 @@ ROLES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 @pytest.mark.parametrize("policies", ["lora", "full"])
 def test_roles_may_have_a_policy_each(tiny: Settings, policies: str) -> None:
@@ -180,6 +181,7 @@ def test_whole_rollouts_of_several_roles_are_compared_though_their_later_prompts
     assert line["rows"] > 2  # two rollouts, and more lines than one in them
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 def test_an_adapter_is_exported_alone_or_within_its_weights(tiny: Settings, tmp_path: Path) -> None:
     import torch
@@ -208,6 +210,7 @@ def test_an_adapter_is_exported_alone_or_within_its_weights(tiny: Settings, tmp_
         export(result.folder, result.model, force=True)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 def test_an_adapter_is_trained_further_as_it_was_made_and_without_its_dropout(tiny: Settings, tmp_path: Path) -> None:
     given = "model.adapter={rank: 2, dropout: 0.3}"
@@ -224,6 +227,7 @@ def test_an_adapter_is_trained_further_as_it_was_made_and_without_its_dropout(ti
         run_rl(tiny("model.adapter={rank: 4}", *further), output=tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_a_training_goes_on_with_the_weights_and_the_tokenizer_that_it_began_with(tiny: Settings) -> None:
     import shutil
 
@@ -245,6 +249,7 @@ def test_a_training_goes_on_with_the_weights_and_the_tokenizer_that_it_began_wit
     assert run_rl(config, resume=True, force=True).step == 2
 
 
+@pytest.mark.slow
 def test_how_often_is_saved_may_change_when_a_training_goes_on(tiny: Settings) -> None:
     keep = "trainer.keep=9"
     config = tiny("trainer.rl.save_every=20", keep)

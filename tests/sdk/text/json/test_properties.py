@@ -79,6 +79,7 @@ def loaded_benchmark() -> ModuleType:
 HOSTILE = loaded_benchmark().HOSTILE
 
 
+@pytest.mark.slow
 @settings(max_examples=max(500, FUZZ // 20), deadline=None)
 @given(objects, prose, wrappings, prose, st.booleans(), st.sampled_from([None, 2]))
 def test_an_object_comes_back_from_any_wrapping(
@@ -104,6 +105,7 @@ def test_valid_json_is_read_as_json_loads_reads_it(value: Any) -> None:
     assert reading.repairs == ()
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(objects)
 def test_a_python_dict_display_comes_back_or_is_refused(value: dict[str, Any]) -> None:
@@ -127,6 +129,7 @@ def test_a_repaired_value_reads_again_without_repairs() -> None:
     assert stable > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_text_is_answered_in_linear_time(name: str) -> None:
     text = HOSTILE[name]()

@@ -126,6 +126,7 @@ def test_gold_calls_come_back_from_every_way_of_writing_them(shared_data: Path) 
     assert counts["right"] >= 0.97 * total
 
 
+@pytest.mark.slow
 def test_a_gold_call_cut_off_anywhere_is_refused(shared_data: Path) -> None:
     cuts = 0
     for number, call in enumerate(gold_calls(shared_data / "bfcl")):
