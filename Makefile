@@ -38,7 +38,7 @@ demo: setup ## Ask one question of the whole pool, without a key or a network
 test: full ## Run every test that needs neither a server nor minutes; narrow with ARGS="-k name"
 	@$(BIN)/python scripts/suite.py test $(ARGS)
 
-test-slow: full servers ## Run the tests that need real servers, a browser, or more than two seconds a test
+test-slow: full servers ## Run the tests that need real servers, a browser, or more than a second or two a test
 	@$(BIN)/python scripts/suite.py slow $(ARGS)
 
 soak: full servers ## Run what takes more than two minutes a test; it resumes, and writes .make/soak.json

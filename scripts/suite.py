@@ -2,9 +2,10 @@
 
     python scripts/suite.py test | slow | soak | all [--coverage] [arguments of pytest]
 
-`test` is what everybody runs. `slow` needs real servers or browsers, takes more than two seconds a test, or repeats
-something often (markers `slow` and `server`). `soak` takes more than two minutes a test; what has passed is not run again until
-the source changes, and its figures are in `.make/soak.json` (`tests/support/soak.py`). `all` is `test` and `slow`.
+`test` is what everybody runs. `slow` needs real servers or browsers, takes more than a second or two a test, or
+repeats something often (markers `slow` and `server`). `soak` takes more than two minutes a test; what has passed is not
+run again until the source changes, and its figures are in `.make/soak.json` (`tests/support/soak.py`). `all` is `test`
+and `slow`.
 
 The first call shares files of tests among JOBS processes. The second runs those marked `alone` or `server`, one after
 the other, for they say something about time or want the whole machine. The third runs those of them again that failed,

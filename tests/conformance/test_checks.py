@@ -47,6 +47,7 @@ def end_what_is_left_behind() -> Iterator[None]:
     time.sleep(0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("check", "subject", "text"), BAD)
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 def test_a_bad_member_fails_with_a_direction(

@@ -259,6 +259,7 @@ def test_what_was_trained_is_evaluated(home: Path, reinforced: Any) -> None:
     assert result.to_json()["tasks"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 def test_its_roles_may_have_a_policy_each(home: Path) -> None:
     from concertino_train.rl import run_rl

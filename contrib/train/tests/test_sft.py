@@ -167,6 +167,7 @@ def test_an_adapter_is_trained_in_place_of_the_weights(tmp_path: Path) -> None:
     assert result.losses[8] < result.losses[1]
 
 
+@pytest.mark.slow
 def test_progress_and_evaluations_come_in_time_and_the_model_stands_still_meanwhile(tmp_path: Path) -> None:
     student, seen, modes = model(), [], []
 
@@ -186,6 +187,7 @@ def test_progress_and_evaluations_come_in_time_and_the_model_stands_still_meanwh
     assert seen[-1].tokens > seen[0].tokens > 0
 
 
+@pytest.mark.slow
 def test_a_library_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     taught(tmp_path, steps=4, save_every=2)
     said = capfd.readouterr()
@@ -228,6 +230,7 @@ def test_a_checkpoint_that_a_crash_left_is_not_gone_on_from(tmp_path: Path) -> N
     assert latest_checkpoint(tmp_path / "other") is None
 
 
+@pytest.mark.slow
 def test_old_checkpoints_go_when_the_new_one_is_whole_and_torn_ones_with_them(tmp_path: Path) -> None:
     from concertino_train.running.checkpoints import FILE, prune
 

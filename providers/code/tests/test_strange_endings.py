@@ -111,6 +111,7 @@ STRANGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STRANGE)
 async def test_a_strange_ending_is_one_observation_with_its_status(sandbox: JailedSandbox, name: str) -> None:
     script = STRANGE[name]

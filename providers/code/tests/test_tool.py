@@ -78,6 +78,7 @@ async def test_memory_beyond_the_limit_is_an_error_of_the_script(sandbox: Jailed
     assert (seen.status, seen.error.code) == (Status.EXEC_ERR, "memory_limit")
 
 
+@pytest.mark.slow
 async def test_a_near_deadline_still_leaves_the_output(sandbox: JailedSandbox) -> None:
     await sandbox.run("print(1)")
     seen = await run(sandbox, "print('early', flush=True)\nwhile True: pass", timeout=2.0)

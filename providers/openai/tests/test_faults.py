@@ -174,6 +174,7 @@ async def server() -> AsyncIterator[FaultServer]:
         yield server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
 async def test_a_fault_ends_as_the_table_says(row: Row, server: FaultServer) -> None:
     outcome = await ask(spec_of(row, server))

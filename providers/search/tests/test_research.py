@@ -268,6 +268,7 @@ async def test_when_the_budget_ends_while_reflecting_the_findings_so_far_are_giv
     assert len(model.requests) == 2
 
 
+@pytest.mark.slow
 async def test_little_time_left_ends_the_rounds(tools: list[ToolSpec]) -> None:
     import asyncio
 

@@ -235,6 +235,7 @@ async def test_a_listener_that_raises_does_not_stop_the_run(caplog: pytest.LogCa
 # -- the process of the caller ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("importable")
 async def test_nothing_that_happens_in_a_worker_process_reaches_the_caller_s_process() -> None:
     def state() -> tuple[Any, ...]:

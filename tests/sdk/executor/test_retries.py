@@ -78,6 +78,7 @@ async def test_the_server_s_own_waiting_time_wins_over_ours() -> None:
         assert all(0.18 <= gap < 1 for gap in gaps)  # at most +10 % is promised; the rest is for a busy machine
 
 
+@pytest.mark.slow
 async def test_during_an_outage_retries_are_a_tenth_of_the_calls_and_ten_more() -> None:
     async with scripted_server() as server:
         observations = await ask(server, "/status/500", retry_safe=True, times=200)

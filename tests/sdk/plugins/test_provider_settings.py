@@ -131,6 +131,7 @@ def test_a_table_for_nobody_and_one_that_nobody_reads_are_errors(install: Instal
         load_settings()
 
 
+@pytest.mark.slow
 def test_a_doctor_that_raises_or_returns_nonsense_is_a_finding(install: Install) -> None:
     install("ill", GREETER.replace("return [Finding(", "raise OSError('no disk')\n    return [Finding("))
     install("shy", GREETER.replace('Finding("warning"', 'Finding("bad level"'))

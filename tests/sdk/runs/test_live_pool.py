@@ -54,6 +54,7 @@ def pool_of(number: int) -> ct.Pool:
     return ct.Pool.of(worker, spec, orchestrator=spec.name, worker=spec.name).alias({"worker": "worker"})
 
 
+@pytest.mark.slow
 async def test_500_questions_flow_while_the_pool_is_replaced_20_times() -> None:
     OPENED.clear()
     pools = {pool_of(number).id: number for number in range(21)}

@@ -325,6 +325,7 @@ def test_rust_decides_deep_trees_of_many_kinds_of_nodes() -> None:
     assert violation.pointer == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["auto", "python"])
 def test_a_huge_value_full_of_errors_is_explained_in_bounded_time(backend: Literal["auto", "python"]) -> None:
     wrong = ["x"] * 300_000

@@ -562,6 +562,7 @@ def normal(plan: Plan) -> list[Any]:
     return [(call.id, call.name, call.arguments, call.after) for call in plan.calls]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3600)
 @FUZZ
 @given(plans(), words)

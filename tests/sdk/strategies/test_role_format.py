@@ -198,6 +198,7 @@ pieces = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=20_000 if FULL else 400, deadline=None)
 @given(
     st.lists(pieces | st.text(max_size=5), max_size=25).map("".join),

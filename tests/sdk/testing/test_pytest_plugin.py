@@ -89,6 +89,7 @@ def test_did_not_ask():
     time.sleep(1.0)  # the thread of the third test ends, and is not counted against others
 
 
+@pytest.mark.slow
 def test_installed_plugins_can_be_kept_out_of_a_test(pytester: pytest.Pytester) -> None:
     found, _ = outcomes(
         pytester,

@@ -266,6 +266,7 @@ def play(environment: ActingEnvironment, seed: int, steps: int) -> list[tuple[st
     return [tuple(environment.step(random_action(environment, rng))) for _ in range(steps)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PURE)
 @settings(max_examples=40, deadline=None)
 @given(index=st.integers(0, 30), seed=st.integers(0, 999), before=st.integers(0, 6), after=st.integers(0, 6))

@@ -58,6 +58,7 @@ def test_what_is_seen_follows_from_the_examples_alone(run: ScriptRunner) -> None
     assert not failed.done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "told"),
     [

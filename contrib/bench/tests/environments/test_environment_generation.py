@@ -77,6 +77,7 @@ def test_sudokus_have_one_solution_by_exact_cover() -> None:
     assert sum(unique.values()) == 1000 // SHARE
 
 
+@pytest.mark.slow
 def test_sokoban_levels_are_solved_with_as_few_pushes_as_they_were_made_with_pulls() -> None:
     solved = Counter[int]()
     for boxes, count in ((1, 400), (2, 400), (3, 200)):

@@ -89,6 +89,7 @@ def test_other_values_are_wrong(gold: str, answer: str) -> None:
     assert GRADER.judge(task(gold), f"So we get\n\\boxed{{{answer}}}").verdict == "wrong"
 
 
+@pytest.mark.slow
 def test_conventions_that_are_options_hold_the_other_way_too() -> None:
     ordered = Mathematics(seconds=30, ordered=True)
     assert ordered.judge(task("1, 2, 3"), "\\boxed{3, 1, 2}").verdict == "wrong"
@@ -140,6 +141,7 @@ def test_a_comparison_that_takes_too_long_is_wrong_with_that_reason_and_the_next
     assert grader.judge(task("\\frac12"), "\\boxed{0.5}").verdict == "right"
 
 
+@pytest.mark.slow
 async def test_it_works_in_threads_and_in_an_event_loop_that_goes_on() -> None:
     grader = Mathematics(seconds=30, workers=2)
     ticks = 0
@@ -161,6 +163,7 @@ async def test_it_works_in_threads_and_in_an_event_loop_that_goes_on() -> None:
     assert seen == ["right"] * 8
 
 
+@pytest.mark.slow
 def test_a_worker_is_used_again_and_ends_with_its_owner() -> None:
     comparer = Comparer(seconds=30, workers=1)
     assert comparer.compare(["\\frac12"], "0.5").equal
@@ -173,6 +176,7 @@ def test_a_worker_is_used_again_and_ends_with_its_owner() -> None:
     assert process.poll() is not None
 
 
+@pytest.mark.slow
 def test_a_worker_that_was_killed_is_replaced() -> None:
     comparer = Comparer(seconds=30, workers=1)
     assert comparer.compare(["\\frac12"], "0.5").equal
@@ -197,6 +201,7 @@ def test_a_worker_that_is_stopped_in_a_comparison_gives_no_verdict() -> None:
     assert not waiting.is_alive()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_forked_child_gets_workers_of_its_own() -> None:

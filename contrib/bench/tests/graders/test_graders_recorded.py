@@ -88,6 +88,7 @@ def test_at_least_95_per_cent_of_firm_pairs_of_mathematics_agree(rows: Rows) -> 
     assert len(differ) <= 0.05 * len(firm)
 
 
+@pytest.mark.slow
 def test_sampled_solutions_of_mathematics_get_the_recorded_verdicts(rows: Rows) -> None:
     grader = Mathematics(seconds=20)
     seen = [
@@ -231,6 +232,7 @@ def changed(calls: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return changes
 
 
+@pytest.mark.slow
 async def test_gold_calls_are_right_in_every_form_and_order_and_changed_ones_are_not(rows: Rows, no_bench: Any) -> None:
     count = Counter[str]()
     for row in (row for file in FILES for row in rows(f"bfcl/{file}.jsonl")):

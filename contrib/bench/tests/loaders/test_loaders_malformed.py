@@ -391,6 +391,7 @@ FURTHER: dict[str, list[dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::concertino_bench.loaders.DataWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_any_value_in_any_column_gives_plain_tasks_or_the_one_error(name: str, written: Callable[..., Path]) -> None:

@@ -49,6 +49,7 @@ def test_there_are_as_many_answers_as_the_axis_says(axis: Axis) -> None:
     assert len(task.answers) == (1 if axis in ("depth", "breadth") else 5)
 
 
+@pytest.mark.slow
 def test_all_values_of_the_modulus_are_answers_and_none_is_much_more_frequent() -> None:
     found = [int(task.answer) for task in generate("depth", 4, 1150)]
     counts = [found.count(value) for value in range(MODULUS)]

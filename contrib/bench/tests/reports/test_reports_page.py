@@ -83,6 +83,7 @@ class Reader(HTMLParser):
         self.ids += [value or "" for name, value in attrs if name == "id"]
 
 
+@pytest.mark.slow
 def test_no_text_of_results_becomes_an_element_or_an_attribute(attacked: Results) -> None:
     page = Reader(build(attacked, resamples=20).html())
     assert page.elements.count("script") == 1
@@ -92,6 +93,7 @@ def test_no_text_of_results_becomes_an_element_or_an_attribute(attacked: Results
     assert {value.partition(":")[0] if value[:1] != "#" else "#" for value in addresses} == {"data", "#"}
 
 
+@pytest.mark.slow
 def test_the_page_names_no_other_host_and_has_no_identifier_twice(make_results: Make) -> None:
     page = build(make_results(40, samples=2), resamples=20).html()
     found = set(re.findall(r"https?://[\w.]+", page))
@@ -134,6 +136,7 @@ def test_the_page_stays_small(make_results: Make) -> None:
     assert len(build(make_results(200), resamples=100).html().encode()) < 5_000_000
 
 
+@pytest.mark.slow
 def test_an_unknown_price_is_said_and_the_system_is_not_drawn_at_zero(make_results: Make) -> None:
     report = build(make_results(40, unpriced="serial"), resamples=50)
     assert report.values["serial"]["usd"].value is None
@@ -194,6 +197,7 @@ def test_a_preference_of_the_header_is_reported(make_results: Make) -> None:
     assert "preference adherence" not in build(results, resamples=20).markdown()
 
 
+@pytest.mark.slow
 def test_failures_show_broken_systems_once_and_then_what_others_solved(make_results: Make) -> None:
     found = build(make_results(200), resamples=20).failures
     of = [each for each in found if each.item.key.system == "single"]

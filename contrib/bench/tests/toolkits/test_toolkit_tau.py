@@ -42,6 +42,7 @@ def test_the_database_is_the_one_that_the_recorded_digests_belong_to(airline: Ai
     assert airline.database.digest() == digest(airline.database.data) == AIRLINE_DIGEST
 
 
+@pytest.mark.slow
 def test_every_recorded_digest_is_reproduced_by_replaying_the_golden_calls(folder: Path, airline: Airline) -> None:
     recorded = [row for row in rows(folder / "tasks_golden.jsonl") if row["gt_data_hash"]]
     wrong = []

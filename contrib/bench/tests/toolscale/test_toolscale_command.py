@@ -49,6 +49,7 @@ def small(out: Path, *more: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_it_fills_a_folder_with_progress_on_stderr_and_a_summary_on_stdout(writer: Writer, tmp_path: Path) -> None:
     result = invoke(*small(tmp_path / "out"))
     assert result.exit_code == 0, result.output

@@ -77,6 +77,7 @@ async def test_what_a_tool_does_wrong_is_its_outcome_and_leaves_the_state(
     assert toolkit.digest() == digest(DATA)
 
 
+@pytest.mark.slow
 async def test_a_tool_that_does_not_end_is_stopped() -> None:
     toolkit = kit(installed_runner(seconds=2.0), ("f", True, "while True: pass"))
     outcome = await toolkit.use("f", {"book_id": "b1"})

@@ -213,6 +213,7 @@ def test_what_a_command_said_in_the_end_stays_with_the_figures_of_the_weights_th
             assert last["eval/success"] == result["figures"]["eval/success"]
 
 
+@pytest.mark.slow
 def test_evaluations_of_a_teaching_are_told_and_written_when_they_are_made(
     settings: Path, out: Path, tmp_path: Path
 ) -> None:
@@ -242,6 +243,7 @@ def test_reinforcement_begins_with_what_was_taught(settings: Path, out: Path) ->
     assert "of 16 runs are right; 8 examples in" in again.stdout
 
 
+@pytest.mark.slow
 def test_a_first_batch_of_one_reward_is_refused(settings: Path, out: Path, tmp_path: Path) -> None:
     model = f"model.path={out / 'sft' / 'model'}"
     refused = run("rl", "--config", settings, "--output", tmp_path, "reward={preset: gap}", model)
@@ -249,6 +251,7 @@ def test_a_first_batch_of_one_reward_is_refused(settings: Path, out: Path, tmp_p
     assert "Change that, or force it if you know better" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_folder_is_not_trained_in_twice_unasked(settings: Path, out: Path) -> None:
     refused = run("rl", "--config", settings, "--output", out, "--json")
     assert refused.exit_code == 2
@@ -444,6 +447,7 @@ def test_wrong_usage_is_told_and_ends_with_2(arguments: tuple[str, ...], told: s
     assert told in result.stderr
 
 
+@pytest.mark.slow
 def test_progress_is_json_lines_on_stderr_beside_json(settings: Path, out: Path, tmp_path: Path) -> None:
     result = run("sft", "--config", settings, "--output", tmp_path, "--set", out / "set", "tasks.eval=[]", "--json")
     assert result.exit_code == 0, result.stderr

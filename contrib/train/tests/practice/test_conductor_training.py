@@ -94,6 +94,7 @@ def test_two_processes_give_the_weights_of_one_that_reads_the_batches_of_both(mo
     assert apart(alone, together) < 0.02 * apart(alone, half)
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_folder_that_is_read_again(tmp_path: Path) -> None:
     from concertino_train.conductor.__main__ import main
     from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -52,6 +52,7 @@ def test_values_are_finite_and_within_their_bounds(groups_of: Groups, data: st.D
             assert least - TOLERANCE <= value <= most + TOLERANCE, label(term)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_the_order_of_the_group_does_not_matter(groups_of: Groups, data: st.DataObject) -> None:

@@ -122,6 +122,7 @@ def test_a_first_batch_that_teaches_nothing_is_refused_before_anything_is_learnt
     assert run_rl(tiny("trainer.rl.steps=1")).step == 1, "what was refused holds the folder for nobody"
 
 
+@pytest.mark.slow
 def test_a_first_batch_that_fails_the_audit_may_be_trained_on_where_the_settings_say_so(tiny: Settings) -> None:
     heard = Heard()
     result = run_rl(tiny("reward={preset: gap}", "trainer.rl.audit=tell", "trainer.rl.steps=1"), reporter=heard)
@@ -130,6 +131,7 @@ def test_a_first_batch_that_fails_the_audit_may_be_trained_on_where_the_settings
     assert any(text.startswith("warning: audit, ") for text in heard.said)
 
 
+@pytest.mark.slow
 def test_a_monitor_may_end_a_training(tiny: Settings) -> None:
     off = "tool_entropy: null, zero_variance: null, length: null, longer: null"
     monitors = f"logging.monitors={{warmup: 0, patience: 1, format: 0.99, stop: true, {off}}}"
