@@ -6,9 +6,9 @@ BIN    := .venv/bin
 DEMO   ?= $(BIN)/concertino demo
 ARGS   ?=
 SUITE  ?= all
-# How many tests run at once: three keep two processors busy, for tests wait half of their time. With 0 all run in one
+# How many tests run at once: four keep two processors busy, for tests wait half of their time. With 0 all run in one
 # process, as -s and --pdb need it.
-export JOBS ?= 3
+export JOBS ?= 4
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help

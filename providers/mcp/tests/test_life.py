@@ -195,6 +195,7 @@ def _owner(how: str) -> tuple[subprocess.Popen[str], int, int]:
     return owner, own, child
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 async def test_a_killed_owner_leaves_no_server(number: signal.Signals) -> None:
@@ -251,6 +252,7 @@ async def test_a_forked_child_has_servers_of_its_own(tmp_path: Path) -> None:
 # -- bad manners -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "reason"),
     [

@@ -53,6 +53,7 @@ def cuts(most: int) -> list[int]:
     return [*range(0, 40, 4), *range(40, most + 200, max(1, most // CUTS))]
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("currency", ["tokens", "usd"])
 def test_a_cut_of_tokens_or_money_is_never_overspent(name: str, currency: str) -> None:

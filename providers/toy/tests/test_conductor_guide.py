@@ -72,6 +72,44 @@ def test_a_token_that_ends_the_last_call_and_begins_another_one_only_ends_it() -
     assert free.steered(begun, logits) is logits
 
 
+def followed(guide: Guide, tokenizer: object, text: str) -> set[str]:
+    return {tokenizer.raw([token]).decode(errors="replace") for token in guide.allowed(text)}  # type: ignore[attr-defined]
+
+
+def test_an_answer_is_a_number_that_a_reply_holds() -> None:
+    tokenizer = TinyConductor(TINY).tokenizer
+    told = ["1.1 OK 3.5 kg, so the answer is 399.", "1.2 OK 1,250 in all, not -7"]
+    messages = [
+        ct.Message("system", PROMPT),
+        ct.Message("user", "Which of 81 is it?"),
+        ct.Message("user", "\n".join(told)),
+    ]
+    guide = Guide(messages, tokenizer)
+    for text in ("<reasoning>1: 39", "<reasoning>2: 7, 1: 39", "<answer>1: \\boxed{39"):
+        assert all(each.startswith("9") for each in followed(guide, tokenizer, text)), text
+    assert not any(each.startswith(".") for each in followed(guide, tokenizer, "<reasoning>1: 399"))
+    begins = {each[:1] for each in followed(guide, tokenizer, "<reasoning>1: ")}
+    assert {"3", "1", "-", "?"} <= begins
+    assert "8" not in begins  # the question's own number is no reply
+    assert guide.allowed("<reasoning>1: 399, 2: 1,250; ") == []
+
+
+def test_before_any_reply_nothing_is_said_of_answers() -> None:
+    tokenizer = TinyConductor(TINY).tokenizer
+    guide = Guide([ct.Message("system", PROMPT), ct.Message("user", "Which?")], tokenizer)
+    assert guide.allowed("<reasoning>1: ") == []
+
+
+def test_a_turn_that_asks_calls_a_member_and_one_that_is_done_answers() -> None:
+    tokenizer = TinyConductor(TINY).tokenizer
+    guide = Guide([ct.Message("system", PROMPT)], tokenizer)
+    asks, done = CALL, CALL.replace("ask 1", "1: 14; done")
+    assert "final_answer" not in guide.names(asks)
+    assert "ask_tall-6b_old" in guide.names(asks)
+    assert guide.names(done) == []  # one name is no choice
+    assert all("final_answer".startswith(each[:1]) for each in followed(guide, tokenizer, done))
+
+
 @pytest.mark.parametrize(
     ("text", "follows"),
     [

@@ -6,8 +6,10 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from random import Random
 
-from concertino import Budget, CallFailed, Orchestrator, Pool, Run, Status, tool
+import pytest
+from concertino import Budget, CallFailed, Orchestrator, Pool, Run, Status, ToolSpec, tool
 from concertino_toy.conductor import TINY, TinyConductor, strategy
 from concertino_toy.demo import demo_members, demo_question
 
@@ -53,6 +55,24 @@ async def test_it_hands_the_problems_out_at_once_and_copies_the_answers() -> Non
     assert (run.stop, boxes(run)) == ("answered", ["17", "4"])
     assert len(run.rounds) == 1
     assert all(seen.ok for seen in run.observations)
+
+
+@pytest.mark.parametrize("members", [4, 20])
+async def test_long_names_large_pools_and_answers_of_three_digits_do_no_harm(members: int) -> None:
+    words = ("river", "north", "quiet", "amber", "stone", "maple", "harbor", "violet", "copper", "winter", "meadow")
+    rng = Random(members)
+    for number in rng.sample(range(100, 1000), 4):
+        names = ["_".join(rng.sample(words, 4)) for _ in range(members)]
+        pool = Pool([knowing(name, f"The answer is {number}.") for name in names])
+        run = await led("How many eggs does Ada have after 12 days?", pool)
+        assert (run.stop, boxes(run)) == ("answered", [str(number)])
+        assert all(seen.ok for seen in run.observations)
+
+
+def knowing(name: str, reply: str) -> ToolSpec:
+    properties = {"task": {"type": "string"}}
+    schema = {"type": "object", "properties": properties, "required": ["task"], "additionalProperties": False}
+    return ToolSpec.from_schema(name, "Answers questions of any kind.", schema, lambda arguments: reply)
 
 
 async def test_after_a_failure_it_asks_again_and_ends_right() -> None:

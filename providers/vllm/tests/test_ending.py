@@ -26,6 +26,7 @@ def gone(owner: Any, system: Any) -> float:
     return took
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["forget", "raise_error", "leave", "leave_at_once"])
 def test_nothing_is_left_when_the_owner_ends_by_itself(run_owner: Run, system: Any, way: str) -> None:
     owner = run_owner(way)
@@ -54,6 +55,7 @@ def test_nothing_is_left_after_the_event_loop_while_the_owner_goes_on(run_owner:
     assert owner.process.poll() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL])
 def test_nothing_is_left_after_a_signal_to_the_owner(run_owner: Run, system: Any, number: signal.Signals) -> None:
     owner = run_owner("wait")

@@ -46,6 +46,7 @@ def outcome(attack: Nasty, backend: str) -> tuple[str | None, float]:
     return None, seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["auto", "python"])
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_an_attack_is_refused_for_its_reason_or_validated(attack: Nasty, backend: str, no_sockets: list[str]) -> None:

@@ -12,6 +12,7 @@ from concertino.strategies.parallel_rounds.strategy import ParallelRoundsMachine
 from tests.sdk.strategies.fuzzing import Case, cases, fuzz, places
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [case for group in cases().values() for case in group], ids=lambda case: case.name)
 def test_no_mutated_text_makes_a_reader_fail(case: Case) -> None:
     assert list(fuzz(case, 0.5, longest=50_000, least=50)) == []

@@ -514,6 +514,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_megabyte_of_hostile_text_is_read_in_linear_time(name: str) -> None:
     text = HOSTILE[name]

@@ -1,8 +1,9 @@
-"""Guided decoding: members, arguments and listed choices are written as the prompt lists them, in its limit of calls.
+"""Guided decoding: members, arguments and listed choices are written as the prompt lists them, in its limit of calls;
+and an answer is a number that a reply holds.
 
-It knows the one form of calls that the tiny conductor writes. A name is chosen as a whole, because many names may begin
-alike. Invariants: no listed name is preferred over another, so the choice is the model's alone; and every token may
-follow outside of names, argument names, listed choices and the end of a full round.
+It knows the one form of turns that the tiny conductor writes. A name is chosen as a whole, because many names may begin
+alike. Invariants: no listed name and no number of a reply is preferred over another, so the choice is the model's
+alone; and every token may follow outside of names, argument names, listed choices, answers and the end of a full round.
 """
 
 from __future__ import annotations
@@ -27,6 +28,13 @@ _MORE = re.compile(rb"(.*?</tool_call>)\s*\S", re.DOTALL)
 """A token that ends a call, and begins something else."""
 _ASKED = re.compile(r"<reasoning>(?:[^<]*; )?ask((?: \d)+)")
 """A turn up to the problems that it is about to ask; the model has seen six at most, so a number is a digit."""
+_ASKS, _DONE = re.compile(r"<reasoning>(?:[^<]*; )?ask\b"), re.compile(r"<reasoning>(?:[^<]*; )?done</reasoning>")
+_NOTED = re.compile(r"<reasoning>(?:[^<;]*, )?\d+: ((?:(?!, )[^;<])*)$")
+"""A turn up to what it notes as the answer of a problem, whole or begun."""
+_BOXED = re.compile(r"\\boxed\{([^{}]*)$")
+_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
+_FAILURES = tuple(f"?{times}" for times in range(1, 10))
+_FINAL, _UNKNOWN = "final_answer", "unknown"
 _OPEN, _CLOSE, _HEAD, _BODY = "<tool_call>", "</tool_call>", '{"name": "', ', "arguments": {'
 _PAIR = re.compile(r'"(\w+)": "((?:[^"\\]|\\.)*)"(, |\}|$)')
 _KEY = re.compile(r'"(\w*)$')
@@ -53,7 +61,7 @@ class PromptedMember:
 
 def offers_in(text: str) -> dict[str, PromptedMember]:
     """The members that a brief prompt lists, by name; `final_answer` is always there."""
-    found = {"final_answer": PromptedMember("final_answer")}
+    found = {_FINAL: PromptedMember(_FINAL)}
     for name, told in _LINE.findall(text):
         arguments = [_ARGUMENT.fullmatch(part) for part in told.split(", ")] if told else []
         if not all(arguments):
@@ -125,6 +133,9 @@ class Guide:
         prompt = messages[0].text if messages else ""
         self._offers = offers_in(prompt) if messages else {}
         self._most = int(found[1]) if (found := _MOST.search(prompt)) else None
+        # The system's prompt and the question come first; of what follows, the user's side holds the replies.
+        told = "\n".join(message.text for message in messages[2:] if message.role == "user")
+        self._answers = tuple(dict.fromkeys(number.rstrip(",") for number in _NUMBER.findall(told)))
         self._tokens, self._end = tokenizer.by_begin, tokenizer.end
         # A token may end one call and begin the next at once; `steered` gives its share to the one that only ends.
         plain = [each for tokens in self._tokens.values() for each in tokens]
@@ -134,13 +145,15 @@ class Guide:
 
     def names(self, text: str) -> list[str]:
         """The names of which one is written next; none unless a text ends where a call's name begins."""
-        return list(self._offers) if text.endswith(_OPEN + _HEAD) and len(self._offers) > 1 else []
+        offers = self._offered(text)
+        return list(offers) if text.endswith(_OPEN + _HEAD) and len(offers) > 1 else []
 
     def allowed(self, text: str) -> list[int]:
         """Tokens one of which must follow a text; none where any may."""
         if is_full(text, self._most):
             return [self._end]
-        wanted = [each.encode() for each in self._asked(text) or continuations(text, self._offers)]
+        following = self._asked(text) or self._answered(text) or continuations(text, self._offered(text))
+        wanted = [each.encode() for each in following]
         found: dict[int, None] = {}
         for each in wanted:
             for number, data in self._tokens.get(each[:1], ()):
@@ -148,6 +161,23 @@ class Guide:
                 if each.startswith(data) or data.startswith(each):
                     found[number] = None
         return list(found)
+
+    def _offered(self, text: str) -> Mapping[str, PromptedMember]:
+        """Who can be called: a turn that asks calls members, and one that is done answers."""
+        members = {name: offer for name, offer in self._offers.items() if name != _FINAL}
+        if members and _ASKS.search(text):
+            return members
+        return {_FINAL: self._offers[_FINAL]} if self._offers and _DONE.search(text) else self._offers
+
+    def _answered(self, text: str) -> list[str]:
+        """How an answer that is begun may go on: as a number that a reply holds."""
+        if self._answers and (noted := _NOTED.search(text)):
+            known = [f"{each}{end}" for each in (*self._answers, *_FAILURES) for end in (", ", "; ")]
+        elif self._answers and (noted := _BOXED.search(text)):
+            known = [f"{each}}}" for each in (*self._answers, _UNKNOWN)]
+        else:
+            return []
+        return [each[len(noted[1]) :] for each in known if each.startswith(noted[1])]
 
     def _asked(self, text: str) -> list[str]:
         """Who has named as many problems as a round may ask has done with naming."""

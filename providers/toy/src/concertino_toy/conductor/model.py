@@ -171,20 +171,24 @@ class TinyConductor(Model):
     def _scored(self, names: Sequence[str], cache: KeyValueCache, logits: Floats) -> Floats:
         """How probable each name is as a whole, shape (names,); the first token that differs does not decide alone.
 
+        Logarithms, as if all names had as many tokens: by their sum a name of one word would win over any of four.
+
         Args:
             names: of which one is written next.
             cache: of what is behind it; as it was afterwards.
             logits: of the next token.
         """
-        length, scores = cache.length, []
+        length, scores, sizes = cache.length, [], []
         ends = [number for number, _ in self.tokenizer.by_begin[b'"']]
         for name in names:
             ids = self.tokenizer.ids(name)
             seen = _logs(np.vstack([logits, self.transformer.logits(ids, cache, every=True)]))
             # Takes the name back: its keys and values are written over by the next.
             cache.length = length
-            scores.append(seen[np.arange(len(ids)), ids].sum() + np.log(np.exp(seen[-1, ends]).sum()))
-        return np.asarray(scores, np.float32)
+            ended = np.log(np.exp(seen[-1, ends]).sum())
+            scores.append((seen[np.arange(len(ids)), ids].sum() + ended) / (len(ids) + 1))
+            sizes.append(len(ids) + 1)
+        return np.asarray(scores, np.float32) * np.float32(np.mean(sizes))
 
     # -- what is remembered ----------------------------------------------------------------------------------------
 
