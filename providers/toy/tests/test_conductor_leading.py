@@ -62,7 +62,7 @@ async def test_long_names_large_pools_and_answers_of_three_digits_do_no_harm(mem
     words = ("river", "north", "quiet", "amber", "stone", "maple", "harbor", "violet", "copper", "winter", "meadow")
     rng = Random(members)
     for number in rng.sample(range(100, 1000), 4):
-        names = ["_".join(rng.sample(words, 4)) for _ in range(members)]
+        names = [f"{'_'.join(rng.sample(words, 3))}_{place}" for place in range(members)]
         pool = Pool([knowing(name, f"The answer is {number}.") for name in names])
         run = await led("How many eggs does Ada have after 12 days?", pool)
         assert (run.stop, boxes(run)) == ("answered", [str(number)])

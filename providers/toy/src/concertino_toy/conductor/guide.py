@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from concertino import Message
 
+from concertino_toy.reading import observed_lines
+
 from .transformer import Floats
 
 if TYPE_CHECKING:
@@ -134,8 +136,9 @@ class Guide:
         self._offers = offers_in(prompt) if messages else {}
         self._most = int(found[1]) if (found := _MOST.search(prompt)) else None
         # The system's prompt and the question come first; of what follows, the user's side holds the replies.
-        told = "\n".join(message.text for message in messages[2:] if message.role == "user")
-        self._answers = tuple(dict.fromkeys(number.rstrip(",") for number in _NUMBER.findall(told)))
+        told = [line for each in messages[2:] if each.role == "user" for line in observed_lines(each.text)]
+        numbers = (number.rstrip(",") for _, _, text in told for number in _NUMBER.findall(text))
+        self._answers = tuple(dict.fromkeys(numbers))
         self._tokens, self._end = tokenizer.by_begin, tokenizer.end
         # A token may end one call and begin the next at once; `steered` gives its share to the one that only ends.
         plain = [each for tokens in self._tokens.values() for each in tokens]
