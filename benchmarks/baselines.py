@@ -30,6 +30,7 @@ from typing import Any
 import concertino as ct
 import concertino_replay
 from concertino.core.events import Asked
+from concertino.runs.orchestrator import Arrange
 from concertino_bench import System, Task, Verdict
 from concertino_bench.baselines import Cascade, KnnRouter, MajorityVote, RouterProfile, systems
 from concertino_bench.baselines.lineup import experts, visible
@@ -81,12 +82,14 @@ def by_lot(usd: float, lines: Sequence[Line]) -> float:
     return best
 
 
-async def outcomes(system: System, pool: ct.Pool, tasks: list[Task]) -> dict[str, Outcome]:
-    """Run a system over some tasks."""
+async def outcomes(
+    system: System, pool: ct.Pool, tasks: Sequence[Task], arrange: Arrange | None = None
+) -> dict[str, Outcome]:
+    """Run a system over some tasks; `arrange` gives the pool that a question meets."""
     seen, grader = system.pool(pool), Numeric()
     found = {}
     async with ct.Executor() as executor:
-        leader = ct.Orchestrator(system.model, system.strategy, executor=executor)
+        leader = ct.Orchestrator(system.model, system.strategy, executor=executor, arrange=arrange)
         for task in tasks:
             run = await leader.run(task.question, pool=seen)
             grade = grader.judge(task, run.answer or "")

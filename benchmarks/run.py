@@ -40,6 +40,7 @@ OTHERS = {
     "strategies": "All strategies on the same questions",
     "baselines": "Baselines on recorded models",
     "conductor": "The tiny conductor on pools that it never saw",
+    "recorded_pools": "Recorded real models that nobody was trained on",
 }
 SHORTENED = ("sandbox", "strategies", "conductor")
 """These run with `--quick`: all counts take eight minutes and more, by `python benchmarks/sandbox.py`."""

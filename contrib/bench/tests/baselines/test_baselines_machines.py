@@ -21,7 +21,6 @@ from concertino_bench.baselines import (
     SingleModel,
     SingleWithTools,
     StaticWorkflow,
-    ValueCascade,
     strategies,
 )
 from concertino_bench.baselines.procedure import Procedure
@@ -70,10 +69,6 @@ BASELINES: list[Strategy] = [
     KnnRouter(fitted=PROFILE, tries=3, cost_weight=1.0, members=("ask_large", "ask_small")),
     Cascade(),
     Cascade(agreement=3, first=1, width=2, samples=2),
-    ValueCascade(members=("ask_small", "ask_large"), shares=(0.6, 0.9)),
-    ValueCascade(
-        members=("ask_small", "search", "ask_large"), shares=(0.6, 0.3, 0.9), prices=(0.1, 0.1, 1.0), cost_weight=0.2
-    ),
     StaticWorkflow(graph=GRAPH),
     Serial(),
     Prompted(max_rounds=3),

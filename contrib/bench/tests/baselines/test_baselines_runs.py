@@ -592,7 +592,6 @@ def test_the_hook_would_publish_each_baseline_under_its_name() -> None:
         "self-refine",
         "knn-router",
         "cascade",
-        "value-cascade",
         "static-workflow",
         "serial",
         "prompted",

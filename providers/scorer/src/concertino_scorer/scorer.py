@@ -90,15 +90,6 @@ class Scorer:
             for text, each in zip(texts, features, strict=True)
         ]
 
-    def expected(self, question: str, cards: Mapping[str, str]) -> dict[str, float]:
-        """How often each member is expected to be right on such a question, 0 to 1, by name.
-
-        Args:
-            cards: descriptions by name.
-        """
-        found = self.beliefs(question, list(cards.values()))
-        return {name: belief.expected for name, belief in zip(cards, found, strict=True)}
-
     def rank(
         self,
         question: str,

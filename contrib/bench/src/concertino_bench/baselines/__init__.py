@@ -5,7 +5,6 @@ Each is a `Strategy`, so it runs through the same executor, budget and trace as 
 
 single      one model, asked once; or asked to correct itself
 voting      a majority vote, and a cascade that stops when enough agree; votes counts
-value       a cascade that asks whoever is worth the price
 routing     a router by nearest questions; profiles holds what it knows
 workflow    a fixed graph of calls
 loops       serial and prompted loops of a leader, as configurations of the SDK's strategies
@@ -20,7 +19,6 @@ from .loops import Prompted, Serial, SingleWithTools
 from .profiles import RouterProfile
 from .routing import KnnRouter
 from .single import SelfRefine, SingleModel
-from .value import ValueCascade
 from .voting import Cascade, MajorityVote
 from .workflow import StaticWorkflow
 
@@ -35,7 +33,6 @@ __all__ = [
     "SingleModel",
     "SingleWithTools",
     "StaticWorkflow",
-    "ValueCascade",
     "systems",
 ]
 
@@ -49,7 +46,6 @@ def strategies() -> list[type]:
         SelfRefine,
         KnnRouter,
         Cascade,
-        ValueCascade,
         StaticWorkflow,
         Serial,
         Prompted,
