@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from concertino.pool.orchestrator_agent import OrchestratorAgent
 
 logger = logging.getLogger("concertino")
-_NOTHING_TO_LEAD = "the pool holds no tool and no agent, so there is nothing to orchestrate; add members"
+_NOTHING_TO_LEAD = "the pool holds no tool and no agent, so there is nothing to orchestrate; "
+_OFFER = 'offer its models as agents with pool.offering("*"), or `offer = ["*"]` in the pool file'
 
 
 Arrange = Callable[[str, Pool], Pool]
@@ -304,8 +305,9 @@ class Orchestrator:
     def _with_model(self, pool: Pool) -> Pool:
         """The pool with the orchestrator's model bound to its role."""
         nothing = self.strategy.needs_members and not pool.actions
+        step = _OFFER if nothing and pool.models else "add members"
         if nothing and not isinstance(self.model, str):
-            raise PoolError(_NOTHING_TO_LEAD)
+            raise PoolError(_NOTHING_TO_LEAD + step)
         if self._leader is not None:
             return pool.adding(self._leader).bind(orchestrator=self._leader.name)
         assert not isinstance(self.model, Model)
@@ -314,7 +316,7 @@ class Orchestrator:
             return known.bind(orchestrator=self.model.name)
         found = pool.model(self.model)
         if nothing:
-            raise PoolError(_NOTHING_TO_LEAD)
+            raise PoolError(_NOTHING_TO_LEAD + step)
         return pool if pool.roles.get("orchestrator") == found.name else pool.bind(orchestrator=found.name)
 
     def _arranged(self, question: str, pool: Pool) -> Pool:
