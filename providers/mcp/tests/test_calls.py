@@ -39,7 +39,6 @@ async def _until(condition: Any, seconds: float = 10.0) -> None:
         await asyncio.sleep(0.02)
 
 
-@pytest.mark.slow
 async def test_results_failures_and_contents_go_through(options: dict[str, Any]) -> None:
     members = await open_members(**options)
     seen = await members.call("echo", text="grüße")
@@ -63,7 +62,6 @@ async def test_results_failures_and_contents_go_through(options: dict[str, Any])
     assert (seen.status, code(seen), seen.attempts) == (Status.PARSE_ERR, "invalid_arguments", 0)
 
 
-@pytest.mark.slow
 async def test_binary_data_is_kept_where_it_is_asked_for(options: dict[str, Any]) -> None:
     members = await open_members(**options, binary="data")
     content = (await members.call("show")).content
@@ -76,7 +74,6 @@ async def test_binary_data_is_kept_where_it_is_asked_for(options: dict[str, Any]
     assert (await members.call("echo", text="plain")).content == "plain"
 
 
-@pytest.mark.slow
 async def test_a_deadline_is_a_timeout_and_the_server_hears_of_it(options: dict[str, Any], heard: Path) -> None:
     members = await open_members(**options)
     before = read(heard).count("wait was cancelled")
@@ -138,7 +135,6 @@ async def test_progress_that_is_no_number_or_never_ends_is_not_passed_on_as_it_i
     assert [(event.done, event.total, len(event.message)) for event in told] == [(1, 1, PROGRESS_CHARS)]
 
 
-@pytest.mark.slow
 async def test_annotations_decide_on_writing_and_repeating(options: dict[str, Any]) -> None:
     members = await open_members(**options)
     effects = {name: (spec.writes, spec.retry_safe) for name, spec in members.specs.items()}
@@ -189,7 +185,6 @@ async def test_many_calls_at_once_are_all_answered(options: dict[str, Any]) -> N
     assert [seen.content for seen in found] == [str(number) for number in range(count)]
 
 
-@pytest.mark.slow
 async def test_concurrency_bounds_the_calls_at_the_server(full: dict[str, Any]) -> None:
     members = await open_members(**full, concurrency=2)
     began = time.monotonic()
@@ -240,7 +235,6 @@ async def test_a_restarted_http_server_is_found_again(tmp_path: Path) -> None:
     assert read(server.notes).split() == ["one", "three"]
 
 
-@pytest.mark.slow
 async def test_an_http_server_that_dies_in_a_call_is_an_unknown_outcome_for_a_writing_tool(tmp_path: Path) -> None:
     from .conftest import free_port
 

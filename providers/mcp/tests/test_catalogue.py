@@ -77,7 +77,6 @@ def test_a_schema_that_is_refused_costs_its_tool_and_not_the_server(caplog: pyte
     assert found.tools[1].output_schema is None
 
 
-@pytest.mark.slow
 def test_of_a_list_without_end_a_bounded_number_is_taken() -> None:
     found = concertino_mcp.inspect_server("s", **bare("many"))
     assert (len(found.tools), len(found.refused)) == (MAX_TOOLS, 4000)

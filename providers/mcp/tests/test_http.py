@@ -78,7 +78,6 @@ async def faulty() -> AsyncIterator[Faulty]:
     await runner.cleanup()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "tool", "expected", "calls"),
     [

@@ -11,6 +11,7 @@ import pytest
 from concertino.core.events import Replied
 from concertino_toy.conductor import TINY, TinyConductor, strategy
 from concertino_toy.conductor.guide import Guide, continuations, is_full, offers_in
+from concertino_toy.conductor.tokenizer import BytePairTokenizer
 
 PROMPT = """Answer by calls, at most 4 a round, 12 rounds; end with final_answer.
 Arguments and answer can quote ${question}, its paragraph ${question.2}, result ${1.2}; $${ is a plain ${.
@@ -72,8 +73,8 @@ def test_a_token_that_ends_the_last_call_and_begins_another_one_only_ends_it() -
     assert free.steered(begun, logits) is logits
 
 
-def followed(guide: Guide, tokenizer: object, text: str) -> set[str]:
-    return {tokenizer.raw([token]).decode(errors="replace") for token in guide.allowed(text)}  # type: ignore[attr-defined]
+def followed(guide: Guide, tokenizer: BytePairTokenizer, text: str) -> set[str]:
+    return {tokenizer.raw([token]).decode(errors="replace") for token in guide.allowed(text)}
 
 
 def test_an_answer_is_a_number_that_a_reply_holds() -> None:

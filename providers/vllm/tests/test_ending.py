@@ -126,7 +126,6 @@ def test_nothing_is_left_when_the_owner_becomes_another_program(run_owner: Run, 
     assert owner.process.poll() is None
 
 
-@pytest.mark.slow
 def test_a_server_that_ignores_sigterm_is_killed_after_the_grace_with_its_children(run_owner: Run, system: Any) -> None:
     owner = run_owner("wait", {"deaf": True, "stray": True}, grace_seconds=1.0)
     owner.process.kill()
@@ -134,14 +133,12 @@ def test_a_server_that_ignores_sigterm_is_killed_after_the_grace_with_its_childr
     assert 0.8 < gone(owner, system) < 5
 
 
-@pytest.mark.slow
 def test_a_child_in_a_session_of_its_own_is_found(run_owner: Run, system: Any) -> None:
     owner = run_owner("close", {"stray": True}, grace_seconds=1.0)
     assert owner.next() == {"closed": True}
     assert gone(owner, system) < 2
 
 
-@pytest.mark.slow
 def test_nothing_is_left_when_the_guard_is_killed(run_owner: Run, system: Any) -> None:
     owner = run_owner("wait")
     os.kill(owner.guard(), signal.SIGKILL)

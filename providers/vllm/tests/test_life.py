@@ -80,7 +80,6 @@ async def test_members_with_other_settings_have_another_server(declare: Declare)
     await other.close()
 
 
-@pytest.mark.slow
 async def test_many_first_requests_at_once_start_one_server(declare: Declare, tmp_path: Path) -> None:
     spec = declare({"counter": str(tmp_path / "starts"), "delay": 0.3})
     model = spec.factory()
@@ -292,7 +291,6 @@ async def test_an_idle_server_is_stopped_and_started_again_by_the_next_request(d
     await model.close()
 
 
-@pytest.mark.slow
 async def test_a_closed_model_can_be_asked_again_and_is_not_closed_by_what_it_was_before(
     declare: Declare, system: Any
 ) -> None:

@@ -156,7 +156,6 @@ async def test_a_cache_that_is_not_empty_afterwards_is_noticed(policy: Policy, m
         assert server.version == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("versions", [0, 1])
 async def test_a_server_that_dies_of_new_weights_comes_back_with_the_old_ones(
     policy: Policy, make: Make, versions: int
@@ -170,7 +169,6 @@ async def test_a_server_that_dies_of_new_weights_comes_back_with_the_old_ones(
         assert await value(server) == before
 
 
-@pytest.mark.slow
 async def test_nothing_answers_when_the_old_weights_were_overwritten_by_bad_ones(policy: Policy, make: Make) -> None:
     async with policy() as server:
         folder = make("error")
@@ -198,7 +196,6 @@ async def test_a_folder_that_cannot_be_loaded_is_refused_before_anything_is_touc
         assert await calls(server) == []
 
 
-@pytest.mark.slow
 async def test_a_change_waits_for_requests_under_way_and_later_ones_wait_for_it(policy: Policy, make: Make) -> None:
     async with policy() as server:
         await server.generate_ids(PROMPT)
@@ -223,7 +220,6 @@ async def test_a_change_cancelled_while_it_waits_is_as_if_it_had_not_begun(polic
         assert not any("collective_rpc" in call for call in await calls(server))
 
 
-@pytest.mark.slow
 async def test_a_change_cancelled_while_it_loads_is_brought_to_its_end(policy: Policy, make: Make) -> None:
     async with policy() as server:
         change = asyncio.create_task(server.load_weights(make("slow"), 1))
@@ -234,7 +230,6 @@ async def test_a_change_cancelled_while_it_loads_is_brought_to_its_end(policy: P
         assert (await value(server))[1] == server.version == 1
 
 
-@pytest.mark.slow
 async def test_a_crash_between_two_changes_loses_neither_weights_nor_adapters(policy: Policy, make: Make) -> None:
     async with policy() as server:
         await server.load_weights(make("next"), 6)
@@ -258,7 +253,6 @@ async def test_an_attached_cpu_server_with_a_tied_model_is_refused_because_it_wo
             assert "/collective_rpc reload_weights untied" in await calls(own)
 
 
-@pytest.mark.slow
 async def test_an_attached_server_with_no_way_back_answers_nothing_until_it_has_good_weights(
     policy: Policy, make: Make
 ) -> None:
@@ -289,7 +283,6 @@ async def test_changes_belong_to_those_who_made_them_the_next_start_is_as_it_was
         assert await calls(server) == []
 
 
-@pytest.mark.slow
 async def test_an_idle_stop_and_the_start_after_it_keep_the_changes(policy: Policy, make: Make, system: Any) -> None:
     async with policy(idle_seconds=0.5) as server:
         await server.load_weights(make("next"), 3)
@@ -340,7 +333,6 @@ async def test_an_adapter_gets_a_fresh_name_and_all_but_two_versions_are_unloade
         assert sorted(server.server.served.adapters) == ["policy@v2", "policy@v5"]
 
 
-@pytest.mark.slow
 async def test_an_adapter_in_use_is_unloaded_only_when_its_requests_have_ended(policy: Policy, make: Make) -> None:
     async with policy() as server:
         await server.load_adapter(make("lora1", rank=4), 1)

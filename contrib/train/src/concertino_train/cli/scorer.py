@@ -48,7 +48,7 @@ def scorer_command(
         raise UsageError(f"{file}: the folder {file.parent} does not exist; create it first: mkdir -p {file.parent}")
     if not figures:
         settings = ScorerSettings(
-            matching_steps=min(1_200, steps), sentence_steps=steps, cast_steps=max(1, steps * 7 // 10), seed=seed
+            matching_steps=min(4_000, steps), sentence_steps=steps, cast_steps=max(1, steps * 7 // 10), seed=seed
         )
         training = ScorerTraining(settings, file.with_suffix(".state"), _report, wordnet or DEBIAN)
         training.run().save(file)

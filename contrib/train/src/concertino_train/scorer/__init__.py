@@ -2,6 +2,7 @@
 
 sentences   what authors write about a member, by the share of its answers that are right
 topics      what questions are about, and what descriptions call it
+glossary    words that people use when they speak of a topic
 casts       a question and the members that may answer it, drawn for each use
 
 The sentences and the questions were written for this package, by many authors in many voices. Some authors and topics

@@ -68,7 +68,7 @@ class CastSettings:
 
     sizes: tuple[int, ...] = (2, 3, 4, 4, 5, 6, 6, 8)
     kind: str | None = None
-    modes: tuple[Mode, ...] = ("general", "general", "general", "complementary", "two_topics")
+    modes: tuple[Mode, ...] = ("general", "general", "general", "complementary", "complementary", "two_topics")
     lying: float = 0.1
     silent: float = 0.2
     gap: float = 0.0

@@ -16,6 +16,7 @@ import numpy as np
 from concertino_scorer.reading import PUNCTUATION, UNKNOWN, Floats
 from concertino_scorer.words import WordNumbers
 
+from .glossary import Entry
 from .sentences import texts_of, words_of
 from .topics import Topic
 from .wordnet import WordNet, meaning, polarity, rarity, vocabulary
@@ -36,12 +37,14 @@ class LexiconSettings:
         size: of the vectors of meaning.
         scale: their length.
         seen: how often training must have a word that gets a vector of its own.
+        told: what a word of the glossary counts for meaning, beside one of WordNet's glosses.
     """
 
-    most: int = 45_000
+    most: int = 25_000
     size: int = 96
     scale: float = 3.0
     seen: int = 4
+    told: float = 15.0
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ def build_lexicon(
     net: WordNet,
     authors: Sequence[str],
     topics: Sequence[Topic],
+    glossary: Sequence[Entry] = (),
     settings: LexiconSettings | None = None,
     seed: int = 0,
 ) -> Lexicon:
@@ -75,15 +79,18 @@ def build_lexicon(
     Args:
         authors: whose sentences training reads; the levels of their words say how good words sound.
         topics: that training reads.
+        glossary: whose words stand near each other.
     """
     settings = settings or LexiconSettings()
     words = vocabulary(net, settings.most)
+    texts = [[net.lemma(word) for word in _words_in(entry)] for entry in glossary]
+    words += sorted({word for text in texts for word in text} - set(words))
     counts = _counted((*(text for author in authors for text in texts_of(author)), *_texts_of_topics(topics)))
     known = WordNumbers(words, UNKNOWN + 1, net.irregular)
     more = [word for word, count in sorted(counts.items()) if count >= settings.seen and word not in known]
     added = [*(sign for sign in PUNCTUATION if sign not in known), *more]
     found = WordNumbers([*words, *added], UNKNOWN + 1, net.irregular)
-    meant = settings.scale * meaning(net, words, settings.size, seed)
+    meant = settings.scale * meaning(net, words, settings.size, seed, texts=texts, weight=settings.told)
     chance = np.random.default_rng(seed)
     drawn = chance.normal(scale=0.2, size=(len(added), settings.size))
     known_rows = np.column_stack([meant, rarity(net, words), polarity(net, words, _levels(authors))])
@@ -127,6 +134,11 @@ def _levels(authors: Sequence[str]) -> Mapping[str, float]:
             for word in words:
                 given.setdefault(word.lower(), []).append(2 * level - 1)
     return {word: float(np.mean(levels)) for word, levels in given.items()}
+
+
+def _words_in(entry: Entry) -> list[str]:
+    """The words of an entry; a term of two words is two."""
+    return [word.lower() for text in (*entry.names, *entry.words) for word in _WORD.findall(text) if len(word) > 1]
 
 
 def _texts_of_topics(topics: Sequence[Topic]) -> Iterable[str]:

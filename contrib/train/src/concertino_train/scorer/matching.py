@@ -16,6 +16,7 @@ from concertino_scorer.reading import UNKNOWN, read_text
 from torch import Tensor, nn
 from torch.nn import functional
 
+from .glossary import Entry
 from .lexicon import RARITY_COLUMNS, Lexicon
 from .sentences import Voice
 from .topics import Topic
@@ -64,23 +65,33 @@ class _Placing(nn.Module):
 
 
 def train_matching(
-    lexicon: Lexicon, voices: Sequence[Voice], topics: Sequence[Topic], seed: int, steps: int
+    lexicon: Lexicon,
+    voices: Sequence[Voice],
+    topics: Sequence[Topic],
+    glossary: Sequence[Entry],
+    seed: int,
+    steps: int,
 ) -> Matching:
-    """Learn it, in so many steps of 48 topics.
+    """Learn it, in so many steps of 48 topics, half of them from the glossary.
 
     Args:
         voices: who may have written a description.
         topics: that training reads.
+        glossary: further topics, whose words stand for a question.
     """
     torch.manual_seed(seed)
     chance, placing = Random(seed), _Placing(lexicon)
+    half = min(_TOPICS // 2 if glossary else _TOPICS, len(topics))
     optimiser = torch.optim.Adam(placing.parameters(), lr=_RATE)
     for step in range(steps):
         for group in optimiser.param_groups:
             group["lr"] = _RATE * (1 - step / steps)
-        drawn = chance.sample(list(topics), min(_TOPICS, len(topics)))
-        asked = _ids([chance.choice(topic.questions) for topic in drawn], lexicon)
-        told = _ids([_description(topic, chance.choice(voices), chance) for topic in drawn], lexicon)
+        drawn: list[Topic | Entry] = [
+            *chance.sample(topics, half),
+            *chance.sample(glossary, min(_TOPICS - half, len(glossary))),
+        ]
+        asked = _ids([_question(subject, chance) for subject in drawn], lexicon)
+        told = _ids([_description(subject, chance.choice(voices), chance) for subject in drawn], lexicon)
         fits = placing.sharpness.exp() * placing(asked) @ placing(told).T
         right = torch.arange(len(drawn))
         far = ((placing.projection - placing.start) ** 2).sum()
@@ -93,8 +104,15 @@ def train_matching(
     return Matching(projection, gate, placing.bias.item(), own, own_gate)
 
 
-def _description(topic: Topic, voice: Voice, chance: Random) -> str:
-    called = chance.choice(topic.names)
+def _question(subject: Topic | Entry, chance: Random) -> str:
+    """A question; of a topic of the glossary, a few of its words."""
+    if isinstance(subject, Topic):
+        return chance.choice(subject.questions)
+    return " ".join(chance.sample(subject.words, min(chance.randint(3, 9), len(subject.words))))
+
+
+def _description(subject: Topic | Entry, voice: Voice, chance: Random) -> str:
+    called = chance.choice(subject.names)
     what = chance.choice(("", "strong_topic", "purpose"))
     return voice.about_topic(what, called, "bilo", chance) if what else called
 

@@ -32,6 +32,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .casts import CastSettings, draw_cast
+from .glossary import load_glossary
 from .lexicon import LexiconSettings, build_lexicon, near_words
 from .matching import train_matching
 from .network import CardBatch, CardNetwork, NetworkSettings, loss_of
@@ -68,7 +69,7 @@ class ScorerSettings:
 
     sentence_steps: int = 10_000
     cast_steps: int = 7_000
-    matching_steps: int = 1_200
+    matching_steps: int = 4_000
     sentence_batch: int = 80
     cast_batch: int = 16
     sentence_rate: float = 2e-3
@@ -101,11 +102,14 @@ class ScorerTraining:
         self._saved_state()  # refuses one of other settings before a minute is spent on words
         began = time.process_time()
         report("words: WordNet's meanings and relations ...")
+        glossary = load_glossary()
         self.lexicon = build_lexicon(
-            WordNet(wordnet), [*self.authors, _SHARED_AUTHOR], self.topics, settings.lexicon, settings.seed
+            WordNet(wordnet), [*self.authors, _SHARED_AUTHOR], self.topics, glossary, settings.lexicon, settings.seed
         )
         report(f"matching: {settings.matching_steps} steps ...")
-        self.matching = train_matching(self.lexicon, self.voices, self.topics, settings.seed, settings.matching_steps)
+        self.matching = train_matching(
+            self.lexicon, self.voices, self.topics, glossary, settings.seed, settings.matching_steps
+        )
         self._near = near_words(self.lexicon) if settings.replaced else {}
         self._placed = self.matching.placed(self.lexicon.vectors, self.lexicon.own_rows)
         torch.manual_seed(settings.seed)

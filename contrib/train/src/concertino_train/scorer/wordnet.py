@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -138,25 +138,40 @@ def vocabulary(net: WordNet, most: int) -> list[str]:
     return sorted(kept, key=lambda word: (-used[word], word))[:most]
 
 
-def meaning(net: WordNet, words: list[str], size: int, seed: int = 0) -> NDArray[np.float32]:
-    """Unit vectors by glosses, shape (words, size): truncated SVD of a weighted matrix of words by synsets."""
+def meaning(
+    net: WordNet,
+    words: list[str],
+    size: int,
+    seed: int = 0,
+    *,
+    texts: Sequence[Sequence[str]] = (),
+    weight: float = 1.0,
+) -> NDArray[np.float32]:
+    """Unit vectors by glosses, shape (words, size): truncated SVD of a weighted matrix of words by synsets and texts.
+
+    Args:
+        texts: further columns of the matrix, each the words of a text in their base forms.
+        weight: of each word of these; a word of a gloss has 1.
+    """
     import torch
 
     place = {word: number for number, word in enumerate(words)}
     cells: dict[tuple[int, int], float] = defaultdict(float)
-    for column, synset in enumerate(net.synsets.values()):
-        for word, weight in _context(net, synset):
+    contexts = [list(_context(net, synset)) for synset in net.synsets.values()]
+    contexts += [[(word, weight) for word in text] for text in texts]
+    for column, context in enumerate(contexts):
+        for word, counted in context:
             if word in place:
-                cells[place[word], column] += weight
+                cells[place[word], column] += counted
     rows, columns = np.array(list(cells)).T
     documents = np.bincount(rows, minlength=len(words))
-    values = np.log1p(list(cells.values())) * np.log(len(net.synsets) / (1 + documents))[rows]
-    lengths = np.sqrt(np.bincount(columns, weights=values**2, minlength=len(net.synsets))) + 1e-6
+    values = np.log1p(list(cells.values())) * np.log(len(contexts) / (1 + documents))[rows]
+    lengths = np.sqrt(np.bincount(columns, weights=values**2, minlength=len(contexts))) + 1e-6
     values /= np.sqrt(lengths[columns])  # long glosses count for more than one word, and for less than all of theirs
     matrix = torch.sparse_coo_tensor(
         torch.tensor(np.stack([rows, columns])),
         torch.tensor(values, dtype=torch.float32),
-        (len(words), len(net.synsets)),
+        (len(words), len(contexts)),
         check_invariants=True,
     ).coalesce()
     with torch.random.fork_rng():
