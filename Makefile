@@ -38,6 +38,8 @@ demo: setup ## Ask one question of the whole pool, without a key or a network
 test: full ## Run every test that needs neither a server nor minutes; narrow with ARGS="-k name"
 	@$(BIN)/python scripts/suite.py test $(ARGS)
 
+# Slow tests hardly wait: with four, a training of a page took longer than its limit.
+test-slow: JOBS := $(if $(filter file,$(origin JOBS)),3,$(JOBS))
 test-slow: full servers ## Run the tests that need real servers, a browser, or more than a second or two a test
 	@$(BIN)/python scripts/suite.py slow $(ARGS)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from .documents import Command
 
-SECONDS = 120
+SECONDS = 300
 """How long a command of a page, or an example, may take on a machine that is busy with other things."""
 
 _OF_THE_MACHINE = re.compile(r"^the event loop was blocked for .*, not by a concertino call\n", re.MULTILINE)
