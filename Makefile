@@ -6,9 +6,9 @@ BIN    := .venv/bin
 DEMO   ?= $(BIN)/concertino demo
 ARGS   ?=
 SUITE  ?= all
-# How many tests run at once: four keep two processors busy, for tests wait half of their time. With 0 all run in one
+# How many tests run at once: three keep two processors busy, for tests wait half of their time. With 0 all run in one
 # process, as -s and --pdb need it.
-export JOBS ?= 4
+export JOBS ?= 3
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
@@ -38,8 +38,6 @@ demo: setup ## Ask one question of the whole pool, without a key or a network
 test: full ## Run every test that needs neither a server nor minutes; narrow with ARGS="-k name"
 	@$(BIN)/python scripts/suite.py test $(ARGS)
 
-# Slow tests hardly wait: with four, a training of a page took longer than its limit.
-test-slow: JOBS := $(if $(filter file,$(origin JOBS)),3,$(JOBS))
 test-slow: full servers ## Run the tests that need real servers, a browser, or more than a second or two a test
 	@$(BIN)/python scripts/suite.py slow $(ARGS)
 

@@ -51,7 +51,7 @@ def says_alone(file: Path) -> bool:
 def run(suite: str, arguments: list[str], coverage: bool) -> int:
     """Run a suite; the exit status of pytest that tells how it ended."""
     select, narrowed = SUITES[suite], _names_paths(arguments)
-    jobs = os.environ.get("JOBS", "4")
+    jobs = os.environ.get("JOBS", "3")
     files = [] if narrowed else [file for file in tree_files() if re.fullmatch(r"test_.*\.py", file.name)]
     alone = [str(file) for file in files if says_alone(file)]
     once = WITHOUT_LIMITS if suite == "soak" else []
