@@ -95,7 +95,6 @@ def gsm8k(count: int) -> list[Line]:
         best = max(names, key=lambda name: _right(alone[name], last))
         against = [alone[best][task.id] for task in last]
         lines.append(_compared(title, f"best single model: {best}", against, against))
-
         for system, arrange in {"first choice": _first, "two cheap, then the first choice": _cascade}.items():
             asked = System(system, Cascade(answers="number"), names[0], offer=("*",))
             found = asyncio.run(outcomes(asked, described, last, partial(arrange, scorer)))

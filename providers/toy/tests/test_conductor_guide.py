@@ -91,7 +91,7 @@ def test_an_answer_is_a_number_that_a_reply_holds() -> None:
     assert not any(each.startswith(".") for each in followed(guide, tokenizer, "<reasoning>1: 399"))
     begins = {each[:1] for each in followed(guide, tokenizer, "<reasoning>1: ")}
     assert {"3", "1", "-", "?"} <= begins
-    assert "8" not in begins  # the question's own number is no reply
+    assert "8" not in begins  # the number stands in the question, not in a reply
     assert guide.allowed("<reasoning>1: 399, 2: 1,250; ") == []
 
 
@@ -107,7 +107,7 @@ def test_a_turn_that_asks_calls_a_member_and_one_that_is_done_answers() -> None:
     asks, done = CALL, CALL.replace("ask 1", "1: 14; done")
     assert "final_answer" not in guide.names(asks)
     assert "ask_tall-6b_old" in guide.names(asks)
-    assert guide.names(done) == []  # one name is no choice
+    assert guide.names(done) == []  # nothing to choose: only one name may follow
     assert all("final_answer".startswith(each[:1]) for each in followed(guide, tokenizer, done))
 
 

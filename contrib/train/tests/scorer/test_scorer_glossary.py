@@ -20,14 +20,3 @@ def test_entries_that_share_a_name_with_given_topics_are_left_out() -> None:
     kept = load_glossary(names)
     assert 0 < len(kept) < len(load_glossary())
     assert not names & {name.lower() for entry in kept for name in entry.names}
-
-
-def test_it_holds_no_question_of_a_topic_that_is_held_out() -> None:
-    words = {text.lower() for entry in load_glossary() for text in (*entry.names, *entry.words)}
-    asked = {
-        question.lower()
-        for part in ("development", "test")
-        for topic in load_topics(part)
-        for question in topic.questions
-    }
-    assert not words & asked
