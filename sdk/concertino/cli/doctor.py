@@ -37,8 +37,11 @@ def diagnose(manager: PluginManager | None = None) -> list[Finding]:
     from concertino.traces.store import default_folder
 
     manager = manager or default_manager()
-    # Loads all plugins; only then do their rows say what failed.
+    # Only once all plugins were asked for all that they offer do their rows say what failed.
     specs = manager.specs()
+    manager.strategies()
+    manager.rankings()
+    manager.commands()
     rows = manager.plugins()
     findings = [
         *_environment(),

@@ -77,7 +77,9 @@ class CommandGroup(click.Group):
             return super().resolve_command(ctx, args)
         from concertino.schema import suggestion
 
-        hint = suggestion(name, list(self._places))
+        # Looking for the name has loaded all plugins, so the names of their commands cost nothing more.
+        of_plugins = [str(command.name) for command in plugin_commands()] if self._plugins else []
+        hint = suggestion(name, [*self._places, *of_plugins])
         raise click.UsageError(f"there is no command {name!r}; {hint}{_broken_plugins() if self._plugins else ''}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -100,11 +102,16 @@ class CommandGroup(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def plugin_command(name: str) -> click.Command | None:
-    """The command of a plugin, None if there is none of this name."""
+def plugin_commands() -> list[click.Command]:
+    """The commands of all plugins, which are loaded for it."""
     from concertino.plugins import default_manager
 
-    return next((command for command in default_manager().commands() if command.name == name), None)
+    return default_manager().commands()
+
+
+def plugin_command(name: str) -> click.Command | None:
+    """The command of a plugin, None if there is none of this name."""
+    return next((command for command in plugin_commands() if command.name == name), None)
 
 
 def _broken_plugins() -> str:

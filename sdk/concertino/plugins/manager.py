@@ -348,6 +348,11 @@ class PluginManager:
             raise PoolError(f"provider {provider!r} offers no ranking {short!r}; {_hint(short, found)}")
         return found[short]
 
+    def rankings(self) -> dict[str, Ranking]:
+        """Rankings of all plugins, as `provider/name`."""
+        pairs = self._collect("concertino_rankings", _check_ranking)
+        return {f"{plugin.name}/{ranking.name}": ranking for plugin, ranking in pairs}
+
     def commands(self) -> list[Any]:
         """The `click.Command`s of all plugins. Two of one name are both left out; the rows say so."""
         return [command for _, command in self._commands()]

@@ -84,6 +84,10 @@ def test_an_unknown_command_is_wrong_usage_and_names_a_near_one(cli: Callable[..
     assert "there is no command 'tracse'; did you mean 'traces'?" in done.stderr
 
 
+def test_an_unknown_command_names_a_near_one_of_a_plugin(cli: Callable[..., Any]) -> None:
+    assert "there is no command 'tnue'; did you mean 'tune'?" in cli("tnue").stderr
+
+
 def test_an_unknown_command_names_the_broken_plugins_that_may_have_had_it(cli: Any, install: Any) -> None:
     install("broken", "raise RuntimeError('no')")
     done = cli("sing")

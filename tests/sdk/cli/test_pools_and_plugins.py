@@ -124,6 +124,13 @@ def test_a_broken_plugin_is_a_row_with_a_reason_and_an_error_of_the_doctor(
     assert "Error: 1 error" in done.stderr
 
 
+def test_the_doctor_asks_for_rankings_too(cli: Any, install: Any) -> None:
+    install("sorter", "import concertino\n@concertino.hookimpl\ndef concertino_rankings(settings): return [7]")
+    done = cli("doctor")
+    assert done.exit_code == 1
+    assert "a method `order(question, entries)`" in done.stdout
+
+
 def test_the_doctor_is_content_with_a_sound_installation(cli: Any) -> None:
     done = cli("doctor", "--json")
     assert done.exit_code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import concertino as ct
@@ -133,3 +134,32 @@ def _item(place: int, episode: Episode) -> Item:
         seconds=episode.totals.seconds,
         members=members,
     )
+
+
+BOTH = Preference({"sure": 0.5}, usd=0.5)
+
+
+def contrast(make: Any, wish: Preference | None, **what: Any) -> float:
+    term = to.PreferenceContrast(BOTH, most_usd=2)
+    (value,) = term.values([replace(make("a", **what), preference=wish)])
+    return value
+
+
+def test_a_contrast_pays_for_what_one_preference_likes_and_the_other_does_not(make: Any) -> None:
+    sure = Preference({"sure": 1})
+    saving, spending = {"usd": 0, "uses": {"other": 1}}, {"usd": 2, "uses": {"sure": 1}}
+    assert [contrast(make, CHEAP, **each) for each in (saving, spending)] == [0.5, -0.5]
+    assert [contrast(make, sure, **each) for each in (saving, spending)] == [-0.5, 0.5]
+
+
+def test_a_contrast_pays_nothing_for_what_pleases_under_every_preference(make: Any) -> None:
+    assert contrast(make, CHEAP, usd=0, uses={"sure": 1}) == 0
+    assert contrast(make, BOTH, usd=1) == contrast(make, None, usd=1) == 0
+
+
+def test_a_contrast_looks_at_prices_only_where_a_preference_weighs_them(make: Any) -> None:
+    unknown = replace(make("a"), preference=CHEAP)
+    unknown = replace(unknown, totals=replace(unknown.totals, unpriced=1))
+    with pytest.raises(UnpricedError, match="toolorchestra/contrast charges"):
+        to.PreferenceContrast(QUICK).values([unknown])
+    assert to.PreferenceContrast(QUICK).values([replace(unknown, preference=QUICK)]) == [0]

@@ -43,7 +43,9 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
         if command == "eval" and home.name == "c" and "name=fail" in given:
             raise StudyFailed("c failed")
         seed = next(int(word.split("=")[1]) for word in given if word.startswith("trainer.seed="))
-        return {"metrics": {"accuracy": {"value": 0.5 + 0.2 * (home.name == "b") + 0.01 * seed}}, "reward": 1.0}
+        sampled = 0.1 * ("trainer.eval.temperature=1" in given)
+        accuracy = 0.5 + 0.2 * (home.name == "b") + 0.01 * seed - sampled
+        return {"metrics": {"accuracy": {"value": accuracy}}, "reward": 1.0}
 
     monkeypatch.setattr(running._StudyRunner, "_run", run)
     return ran
@@ -59,6 +61,27 @@ def test_arms_are_taught_once_and_what_is_measured_is_not_done_again(
     again = run_study(TWO, tmp_path, seeds=(0, 1))
     assert commands == []
     assert again[0].value("accuracy") == 0.5
+
+
+def test_a_study_that_asks_for_it_measures_each_arm_sampled_as_well(
+    commands: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    study = replace(TWO, measures=("accuracy", "sampled/accuracy", "sampled/reward"))
+    first, *_ = run_study(study, tmp_path, seeds=(0,))
+    assert [name for name, _ in commands].count("eval") == 6
+    assert [first.value(measure) for measure in study.measures] == [0.5, 0.4, 1.0]
+    assert first.value("sampled/calls") is None
+    with pytest.raises(StudyFailed, match="made with other settings"):
+        run_study(replace(TWO, measures=("accuracy",), expects=()), tmp_path, seeds=(0,))
+
+
+def test_processor_time_is_summed_over_sittings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begins_and_ends = iter([10.0, 12.5, 50.0, 54.0])
+    monkeypatch.setattr(running, "_seconds_of_children", lambda: next(begins_and_ends))
+    monkeypatch.setattr(running._StudyRunner, "train", lambda self, arm, seed: TrainedArm(arm.name, seed, {}))
+    for _ in range(2):
+        run_study(TWO, tmp_path, seeds=(0,))
+    assert running.spent_seconds(TWO, tmp_path) == 6.5
 
 
 def test_what_was_measured_with_other_settings_is_no_result_of_these(

@@ -16,7 +16,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from concertino import ProviderSettings, Ranking, RankingEntry, hookimpl
+from concertino import ProviderSettings, Ranking, RankingEntry, UsageError, hookimpl
 
 if TYPE_CHECKING:
     from .scorer import Scorer
@@ -30,7 +30,7 @@ def concertino_rankings(settings: ProviderSettings) -> list[Ranking]:
     settings.check(["file", "sufficient"])
     enough = settings.get("sufficient", _SUFFICIENT)
     if isinstance(enough, bool) or not isinstance(enough, (int, float)) or not 0 <= enough <= 1:
-        raise ValueError(f"sufficient={enough!r}; expected a share of right answers, 0 to 1")
+        raise UsageError(f"{settings.where}: sufficient = {enough!r}; expected a share of right answers, 0 to 1")
     file = settings.path("file")
     return [ScorerRanking("best", file), ScorerRanking("sufficient", file, enough)]
 

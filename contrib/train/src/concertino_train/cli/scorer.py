@@ -44,9 +44,9 @@ def scorer_command(
     from concertino_train.scorer.training import ScorerSettings, ScorerTraining
     from concertino_train.scorer.wordnet import DEBIAN
 
-    if not file.parent.is_dir():
-        raise UsageError(f"{file}: the folder {file.parent} does not exist; create it first: mkdir -p {file.parent}")
     if not figures:
+        if not file.parent.is_dir():
+            raise UsageError(f"{file}: no folder {file.parent}; create it first: mkdir -p {file.parent}")
         settings = ScorerSettings(
             matching_steps=min(4_000, steps), sentence_steps=steps, cast_steps=max(1, steps * 7 // 10), seed=seed
         )

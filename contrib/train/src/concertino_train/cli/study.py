@@ -37,8 +37,8 @@ def study_command(names: tuple[str, ...], output: Path, seeds: int, jobs: int, a
     Of several names, one study follows the other, and equal SFT runs are made once. KEY=VALUE changes settings
     of all arms: trainer.rl.steps=10.
 
-    JSON: [{"study", "question", "recipe", "seeds", "findings": [{"arm", "measure", "value", "difference", "expected",
-    "held"}]}], or [{"name", "question", "recipe", "arms"}]
+    JSON: [{"study", "question", "recipe", "seeds", "cpu_seconds", "findings": [{"arm", "measure", "value",
+    "difference", "expected", "held"}]}], or [{"name", "question", "recipe", "arms"}]
     """
     set_quiet_environment()
     from concertino_train.studies.catalogue import STUDIES
@@ -83,13 +83,14 @@ def _studied(
     from concertino_train.running.curves import can_plot
     from concertino_train.studies.comparison import findings, table
     from concertino_train.studies.drawing import draw
-    from concertino_train.studies.runs import run_study
+    from concertino_train.studies.runs import run_study, spent_seconds
 
     trained = run_study(
         study, output, seeds=range(seeds), jobs=jobs, settings=settings, tell=lambda line: click.echo(line, err=True)
     )
     found = findings(study, trained)
-    text, home = table(study, found, seeds), output / study.name
+    spent = spent_seconds(study, output)
+    text, home = table(study, found, seeds, spent), output / study.name
     if can_plot():
         draw(study, found, home / "study.svg")
     (home / "study.md").write_text(text, encoding="utf-8")
@@ -98,6 +99,7 @@ def _studied(
         "question": study.question,
         "recipe": study.recipe,
         "seeds": seeds,
+        "cpu_seconds": spent,
         "findings": [each.to_json() for each in found],
     }
     (home / "study.json").write_text(json.dumps(data, indent=2), encoding="utf-8")

@@ -314,6 +314,7 @@ _TERMS: tuple[type[Term], ...] = (
     paramanager.CostReward,
     toolorchestra.OutcomeReward,
     toolorchestra.PreferenceReward,
+    toolorchestra.PreferenceContrast,
     mas_orchestra.CorrectAnswer,
     mas_orchestra.Executed,
     gap.GapExactMatch,

@@ -25,6 +25,8 @@ from .term import Term, Variant
 Clock = Literal["wall", "critical_path", "calls"]
 _CLOCKS = {"wall": "seconds", "critical_path": "critical_path", "calls": "call_seconds"}
 ToolFeature = Literal["count", "share"]
+NO_PREFERENCE = Preference()
+"""All weights are 0."""
 
 
 # -- functions of numbers ----------------------------------------------------------------------------------------------
@@ -206,6 +208,66 @@ class PreferenceReward(Term):
         counts = {f"tool:{each}": tool_feature(episode, each, self.tools) for each in patterns}
         measures = (indicator(episode.right), -cost, -spent(episode, _CLOCKS[self.clock]))
         return {**counts, **dict(zip(_MEASURES, measures, strict=True))}
+
+
+@dataclass(frozen=True)
+class PreferenceContrast(Term):
+    """How much better an episode fits its own preference than another one."""
+
+    against: Preference = NO_PREFERENCE
+    most_usd: float = 1.0
+    most_seconds: float = 60.0
+    clock: Clock = "wall"
+    money: Literal["all", "calls"] = "all"
+
+    name = "toolorchestra/contrast"
+    formula = (
+        "P · F(τ) - A · F(τ); F = [share of the calls that went to t_1 … t_n, r_outcome, 1 - min(1, $(τ) / most_usd), "
+        "1 - min(1, Clock(τ) / most_seconds)]"
+    )
+    source = "here"
+    meaning = (
+        "How well the user's preference P fits what was done, less how well A fits it. What pleases under every "
+        "preference earns nothing, so the policy has to tell preferences apart. The scales are absolute: it pays where "
+        "all rollouts of a question are right, too. Beside a term for right answers, of `when: right` alone."
+    )
+    parameters: ClassVar[Mapping[str, str]] = {
+        "against": "A, as a preference: the mean of all preferences of the training",
+        "most_usd": "$ of a rollout that saves nothing, above 0",
+        "most_seconds": "seconds of a rollout that saves nothing, above 0",
+        "clock": PreferenceReward.parameters["clock"],
+        "money": PreferenceReward.parameters["money"],
+    }
+    charges = frozenset({"usd", "seconds", "critical_path", "call_seconds"})
+
+    def __post_init__(self) -> None:
+        self._above_zero("most_usd", "most_seconds")
+        self._one_of("clock", tuple(_CLOCKS))
+        self._one_of("money", ("all", "calls"))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """From minus the weights of `against`, without an upper bound: every episode brings its own weights."""
+        return -sum(_weights(self.against).values()), float("inf")
+
+    def values(self, group: Sequence[Episode]) -> list[float]:
+        """The difference of each episode; 0 where the user prefers nothing."""
+        return [self._value(episode) for episode in group]
+
+    def _value(self, episode: Episode) -> float:
+        own = episode.preference
+        return 0.0 if own is None else self._fit(episode, own) - self._fit(episode, self.against)
+
+    def _fit(self, episode: Episode, preference: Preference) -> float:
+        """P · F(τ). $ are looked at only where the preference weighs them, since they may be unknown."""
+        usd = spent(episode, "usd", policy=self.money == "all", who=self.name) if preference.usd else 0.0
+        seconds = spent(episode, _CLOCKS[self.clock])
+        return (
+            sum(weight * tool_feature(episode, name, "share") for name, weight in preference.members.items())
+            + preference.accuracy * indicator(episode.right)
+            + preference.usd * (1 - min(1.0, usd / self.most_usd))
+            + preference.seconds * (1 - min(1.0, seconds / self.most_seconds))
+        )
 
 
 def _weights(preference: Preference, patterns: Sequence[str] | None = None) -> dict[str, float]:

@@ -36,6 +36,23 @@ _WAITING = "pool.make={name: practice, mix: mixed, latency: 0.2}"
 _WISHES = (
     'trainer.eval.preferences=[{text: "Keep it cheap.", accuracy: 1.0, usd: 1.0}, {text: "Be sure.", accuracy: 1.0}]'
 )
+_TWO_WISHES = (
+    'pool.variation.preferences=[{text: "Keep it cheap.", accuracy: 1.0, usd: 1.0}, '
+    '{text: "Be sure.", accuracy: 1.0, members: {birch: 1.0, elm: 1.0, gorse: 1.0, ivy: 1.0}}]',
+    "pool.variation.preference_share=1.0",
+)
+"""A wish and its counter-wish, each as often as the other; who wants to be sure likes the sure members."""
+_CONTRAST = (
+    "reward={terms: {correct: {term: shared/correct}, contrast: {term: toolorchestra/contrast, weight: 0.5, "
+    "when: right, most_usd: 0.05, against: {accuracy: 1.0, usd: 0.5, "
+    "members: {birch: 0.5, elm: 0.5, gorse: 0.5, ivy: 0.5}}}}}"
+)
+"""Whatever pleases under both wishes earns nothing. The weights of a right answer are equal in both, and cancel out."""
+_SUCCESS_FIRST = (
+    "reward={preset: paramanager-success-first, terms: {diversity: {theta_par: 1.25, theta_tool: 3}, "
+    "efficiency: {length_target: 240, cost_target: 6}}}"
+)
+"""The target lies below what the taught policy spends, or thrift would be paid in full from the first step on."""
 _OVER_TURNS = ("algorithm.grouping=trajectory", "rollout.tree=null")
 _SUDOKU = (
     "rollout.strategy.environment=sudoku",
@@ -64,17 +81,24 @@ STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
         Study(
-            "reinforcement",
-            "Does reinforcement learning add to what a teacher taught, and do rewards dealt out at random not?",
+            "paramanager",
+            "Does reinforcement learning add success to what a teacher taught, and do rewards dealt out at random not?",
             "paramanager/toy",
             (
                 Arm("taught", learn=None),
-                Arm("reinforced", learn=(_HELD,)),
-                Arm("shuffled", learn=(_HELD, "algorithm.shuffle_rewards=true")),
+                Arm("success-first", learn=(_HELD, _SUCCESS_FIRST)),
+                Arm("right-alone", learn=(_HELD, "reward={terms: {correct: {term: shared/correct}}}")),
+                Arm("paper", learn=(_HELD,)),
+                Arm("shuffled", learn=(_HELD, _SUCCESS_FIRST, "algorithm.shuffle_rewards=true")),
             ),
-            ("reward", "accuracy", "format_rate", "rounds", "calls", "units", "learning_cpu_seconds"),
+            ("sampled/accuracy", "accuracy", "sampled/units", "units", "sampled/reward", "reward", "rounds", "calls"),
             (),
-            (Expected("reinforced", "reward", least=0.05), Expected("shuffled", "reward", least=-0.02, most=0.02)),
+            (
+                Expected("success-first", "sampled/accuracy", least=0.03),
+                Expected("success-first", "accuracy", least=-0.01),
+                Expected("success-first", "sampled/units", most=0.0),
+                Expected("shuffled", "sampled/accuracy", least=-0.03, most=0.03),
+            ),
             _MORE_TESTS,
         ),
         Study(
@@ -133,21 +157,32 @@ STUDIES: dict[str, Study] = {
             _MORE_TESTS,
         ),
         Study(
-            "preference",
+            "toolorchestra",
             "Is what the user prefers obeyed, and does reinforcement with preferences add to it?",
             "toolorchestra/toy",
-            (Arm("taught", learn=None, measure=(_WISHES,)), Arm("reinforced", learn=(_HELD,), measure=(_WISHES,))),
+            (
+                Arm("taught", learn=None),
+                Arm("contrast", learn=(_HELD, _CONTRAST)),
+                Arm("paper", learn=(_HELD,)),
+                Arm("shuffled", learn=(_HELD, _CONTRAST, "algorithm.shuffle_rewards=true")),
+            ),
             (
                 "obedience",
-                "adherence",
+                "sampled/obedience",
+                "accuracy",
+                "sampled/accuracy",
                 "usd/Keep it cheap.",
                 "usd/Be sure.",
                 "success/Keep it cheap.",
                 "success/Be sure.",
             ),
-            (),
-            (Expected("reinforced", "obedience", least=0.0),),
-            _MORE_TESTS,
+            _TWO_WISHES,
+            (
+                Expected("contrast", "obedience", least=0.03),
+                Expected("contrast", "sampled/obedience", least=0.03),
+                Expected("shuffled", "obedience", least=-0.02, most=0.02),
+            ),
+            (*_MORE_TESTS, _WISHES),
         ),
         _agent_turn("agent-turn", "Plan-Path"),
         _agent_turn("agent-turn-sudoku", "Sudoku 4×4", _SUDOKU),

@@ -117,14 +117,15 @@ def _column(arm: str, measure: str, trained: Sequence[TrainedArm]) -> dict[int, 
     return {seed: value for seed, value in values.items() if value is not None}
 
 
-def table(study: Study, found: Sequence[StudyFinding], seeds: int) -> str:
-    """For people, as Markdown."""
+def table(study: Study, found: Sequence[StudyFinding], seeds: int, seconds: float = 0.0) -> str:
+    """For people, as Markdown; `seconds` of processor time were spent."""
+    spent = f" {seconds:,.0f} CPU-seconds in all." if seconds else ""
     lines = [
         f"## {study.name}",
         "",
         study.question,
         "",
-        f"Recipe `{study.recipe}`, {seeds} seeds; intervals are Student's t over seeds, 95 %.",
+        f"Recipe `{study.recipe}`, {seeds} seeds; intervals are Student's t over seeds, 95 %.{spent}",
         "",
         "| arm | measure | value | difference | expected | held |",
         "|---|---|---|---|---|---|",

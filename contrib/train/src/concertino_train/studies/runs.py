@@ -28,6 +28,8 @@ from concertino_train.config.config import load_config
 from .study import Arm, Study, check_seeds
 
 Tell = Callable[[str], None]
+SAMPLED = "sampled/"
+"""Begins the names of measures at temperature 1, that of training; the others are of greedy rollouts."""
 _LOCKS: dict[str, threading.Lock] = {}
 """A lock for each folder in which arms are taught."""
 
@@ -46,14 +48,20 @@ class TrainedArm:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def value(self, measure: str) -> float | None:
-        """A metric, a figure or the reward; None where it cannot be worked out."""
-        if measure == "reward":
-            return _number(self.result.get("reward"))
+        """A metric, a figure or the reward; None where it cannot be worked out.
+
+        `sampled/NAME` is that of the rollouts that were sampled at temperature 1; others are of greedy ones.
+        """
         if measure in self.result.get("training", {}):
             return _number(self.result["training"][measure])
-        if measure in self.result.get("metrics", {}):
-            return _number(self.result["metrics"][measure]["value"])
-        return _number(self.result.get("figures", {}).get(measure))
+        result = self.result
+        if measure.startswith(SAMPLED):
+            measure, result = measure.removeprefix(SAMPLED), self.result.get("sampled", {})
+        if measure == "reward":
+            return _number(result.get("reward"))
+        if measure in result.get("metrics", {}):
+            return _number(result["metrics"][measure]["value"])
+        return _number(result.get("figures", {}).get(measure))
 
 
 def run_study(
@@ -79,20 +87,46 @@ def run_study(
     """
     work = _StudyRunner(study, folder, tuple(settings), tell)
     pairs = [(seed, arm) for seed in check_seeds(seeds) for arm in study.arms]
-    with ThreadPoolExecutor(jobs) as threads:
-        tasks = [threads.submit(work.train, arm, seed) for seed, arm in pairs]
-        try:
-            return [task.result() for task in tasks]
-        except BaseException:
-            work.stop()
-            for task in tasks:
-                task.cancel()
-            raise
+    before, begun = spent_seconds(study, folder), _seconds_of_children()
+    try:
+        with ThreadPoolExecutor(jobs) as threads:
+            tasks = [threads.submit(work.train, arm, seed) for seed, arm in pairs]
+            try:
+                return [task.result() for task in tasks]
+            except BaseException:
+                work.stop()
+                for task in tasks:
+                    task.cancel()
+                raise
+    finally:
+        spent = _spent_file(study, folder)
+        spent.parent.mkdir(parents=True, exist_ok=True)
+        spent.write_text(json.dumps(round(before + _seconds_of_children() - begun, 1)), encoding="utf-8")
+
+
+def spent_seconds(study: Study, folder: Path) -> float:
+    """CPU-seconds that a study has taken: collecting, teaching, learning and measuring, in all its sittings.
+
+    What another study of the folder had taught already is not counted again; nor is a sitting that was killed.
+    """
+    file = _spent_file(study, folder)
+    return float(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else 0.0
+
+
+def _spent_file(study: Study, folder: Path) -> Path:
+    return folder / study.name / "cpu_seconds.json"
+
+
+def _seconds_of_children() -> float:
+    """CPU-seconds of all processes that this one has started and that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 class _StudyRunner:
     def __init__(self, study: Study, folder: Path, settings: tuple[str, ...], tell: Tell) -> None:
         self.study, self.folder, self.settings, self.tell = study, folder, settings, tell
+        self._samples = any(measure.startswith(SAMPLED) for measure in study.measures)
         self._guard = threading.Lock()
         self._running: set[subprocess.Popen[str]] = set()
         self._stopped = False
@@ -113,6 +147,9 @@ class _StudyRunner:
             training = _training(home / "rl")
         given = [*self._all_settings(arm, seed), f"model.path={model}"]
         result = self._run("eval", home, [*given, "--system", arm.name], f"{arm.name}, seed {seed}")
+        if self._samples:
+            given += ["trainer.eval.temperature=1", "--system", f"{arm.name}-sampled"]
+            result["sampled"] = self._run("eval", home, given, f"{arm.name}, seed {seed}, sampled")
         result |= {"training": training, "made_with": key}
         home.mkdir(parents=True, exist_ok=True)
         # Written beside and moved, so that an arm that is there is whole.
@@ -141,7 +178,8 @@ class _StudyRunner:
 
     def _key(self, arm: Arm, seed: int) -> str:
         """Equal for equal settings of teaching, learning and measuring."""
-        return _hash(load_config(self.study.recipe, self._all_settings(arm, seed)).resolved())
+        data = load_config(self.study.recipe, self._all_settings(arm, seed)).resolved()
+        return _hash({**data, "sampled": self._samples})
 
     def _run(self, name: str, home: Path, given: Sequence[str], what: str) -> dict[str, Any]:
         """One command in a process of its own; what it prints as JSON."""
