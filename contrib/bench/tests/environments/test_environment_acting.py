@@ -383,6 +383,25 @@ def test_a_longer_way_earns_less_than_a_shortest_one() -> None:
     assert short.of("planner") > long.of("planner")
 
 
+def test_where_an_action_may_have_one_move_each_move_is_scored_by_itself() -> None:
+    environment = PlanPath(("S..", "##.", "G.."), at_once=1)
+    steps = {move: environment.turn_reward(Turn("R", move)).scores["planner"] for move in ("R", "L", "U", "RR")}
+    assert steps["R"] == {"format": 1, "legal": 1, "shortest": 1}
+    assert steps["L"] == {"format": 1, "legal": 1, "shortest": 0}
+    assert steps["U"] == {"format": 1, "legal": 0, "shortest": 0}
+    assert steps["RR"] == {"format": 0, "legal": 0, "shortest": 0}
+    with pytest.raises(UnreadableAction, match="at most 1 are taken at once"):
+        environment.step("RR")
+
+
+def test_the_moves_of_an_action_are_an_option_of_the_tasks() -> None:
+    (task,) = tasks("plan-path", 1, at_once=2)
+    assert "An action may have 2 moves." in task.question
+    assert environment_of(task).most_at_once == 2
+    with pytest.raises(ValueError, match="at_once=0: expected 1 or more"):
+        list(tasks("plan-path", 1, at_once=0))
+
+
 @pytest.mark.parametrize("name", ["plan-path", "sudoku", "sokoban"])
 def test_writing_less_never_earns_more(name: str) -> None:
     for task in tasks(name, 8, seed=5):

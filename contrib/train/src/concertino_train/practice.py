@@ -19,7 +19,7 @@ from concertino import UsageError
 from concertino.strategies.role_workflow import RoleWorkflow
 from concertino_bench import Task, TaskSet
 from concertino_bench.environments import workflow_for
-from concertino_toy.practice import ROLE_PROMPTS, TOPICS, Split, draw_question
+from concertino_toy.practice import ROLE_PROMPTS, STEP_PROMPT, TOPICS, Split, draw_question
 
 PracticeEnvironment = Literal["plan-path", "sudoku"]
 
@@ -100,11 +100,14 @@ def task_sets() -> list[TaskSet]:
     return [TaskSet(f"practice/{kind}", summary, partial(tasks, kind)) for kind, summary in _SUMMARIES.items()]
 
 
-def practice_workflow(environment: PracticeEnvironment = "plan-path", **settings: Any) -> RoleWorkflow:
+def practice_workflow(
+    environment: PracticeEnvironment = "plan-path", *, stepwise: bool = False, **settings: Any
+) -> RoleWorkflow:
     """The workflow of an environment, with brief prompts.
 
     Args:
         environment: "plan-path" or "sudoku".
+        stepwise: the planner works alone, and is asked for one action a turn.
         settings: other settings of `RoleWorkflow`, such as `turns`.
 
     Raises:
@@ -113,5 +116,8 @@ def practice_workflow(environment: PracticeEnvironment = "plan-path", **settings
     if environment not in ("plan-path", "sudoku"):
         raise UsageError(f"practice_workflow({environment!r}): expected 'plan-path' or 'sudoku'")
     full = workflow_for(environment, **{"turns": 2, **settings})
+    if stepwise:
+        planner = next(role for role in full.roles if role.name == "planner")
+        return replace(full, roles=(replace(planner, system="", prompt=STEP_PROMPT, again=""),))
     roles = tuple(replace(role, system="", prompt=ROLE_PROMPTS[role.name], again="") for role in full.roles)
     return replace(full, roles=roles)

@@ -110,15 +110,24 @@ def test_the_same_habits_give_the_same_runs() -> None:
     assert texts[0] == texts[1]
 
 
-@pytest.mark.parametrize(("place", "options"), [("plan-path", {"walls": 0.2}), ("sudoku", {"blanks": 4})])
-def test_the_roles_reach_their_goal_and_err_when_careless(place: Any, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("place", "options", "settings"),
+    [
+        ("plan-path", {"walls": 0.2}, {}),
+        ("plan-path", {"walls": 0.2, "at_once": 1}, {"stepwise": True, "turns": 10}),
+        ("sudoku", {"blanks": 4}, {}),
+    ],
+)
+def test_the_roles_reach_their_goal_and_err_when_careless(
+    place: Any, options: dict[str, Any], settings: dict[str, Any]
+) -> None:
     async def reached(habits: Habits) -> tuple[int, list[Run]]:
         runs, count = [], 0
         async with Executor() as executor:
             for task in environment_tasks(place, 12, level=4, split="train", **options):
                 world = world_of(task)
                 pool = workflow_pool().adding(*world.members())
-                leader = Orchestrator(RoleExpert(habits), practice_workflow(place), executor=executor)
+                leader = Orchestrator(RoleExpert(habits), practice_workflow(place, **settings), executor=executor)
                 runs.append(await leader.run(task.question, pool=pool))
                 count += world.state()["reached"]
         return count, runs

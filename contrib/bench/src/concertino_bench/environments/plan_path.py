@@ -102,15 +102,16 @@ class PlanPath(ActingEnvironment):
 
     Args:
         rows: of the grid, as `Grid` has them.
+        at_once: moves that an action may have; by default four for each cell.
     """
 
     domain = "plan-path"
 
-    def __init__(self, rows: Sequence[str]) -> None:
+    def __init__(self, rows: Sequence[str], at_once: int | None = None) -> None:
         super().__init__()
         self.grid = Grid(tuple(rows))
         cells = len(self.grid.rows) * len(self.grid.rows[0])
-        self.most_at_once, self.most = 4 * cells, 8 * cells
+        self.most_at_once, self.most = at_once or 4 * cells, 8 * cells
         self._begin()
 
     def _begin(self) -> None:
@@ -191,9 +192,10 @@ class PlanPath(ActingEnvironment):
         """A.1.4. A list of moves is scored move by move; moves behind the first illegal one are as bad as it is.
 
         A list that ends before the goal is scored as if the moves that the shortest way still needs were bad, so that
-        writing less never earns more. Where a turn has one move, this is the paper's score.
+        writing less never earns more; as far as an action may have so many. Where it may have one, this is the paper's
+        score.
         """
-        twin = PlanPath(self.grid.rows)
+        twin = PlanPath(self.grid.rows, self.most_at_once)
         twin.restore(turn.before)
         before = twin.cell
         scores = {"planner": self._planner(before, turn.action)}
@@ -214,7 +216,7 @@ class PlanPath(ActingEnvironment):
         except UnreadableAction:
             return {"format": 0.0, "legal": 0.0, "shortest": 0.0}
         legal = best = 0
-        needed = self.grid.distances.get(cell, 0)
+        needed = min(self.grid.distances.get(cell, 0), self.most_at_once)
         for move in moves:
             near = _moved(cell, MOVES[move])
             if cell == self.grid.goal or not self.grid.free(near):
@@ -241,8 +243,15 @@ class PlanPath(ActingEnvironment):
         return {"format": 1.0, "runs": float(turn.ran and made > 0 and not illegal), "potential": kept}
 
 
-def draw(rng: Random, side: int, walls: float | None = None) -> dict[str, Any] | None:
-    """A grid at random; None if it has no way, or a way of fewer moves than half its side."""
+def draw(rng: Random, side: int, walls: float | None = None, at_once: int | None = None) -> dict[str, Any] | None:
+    """A grid at random; None if it has no way, or a way of fewer moves than half its side.
+
+    Args:
+        walls: share of cells that are walls; drawn by default.
+        at_once: moves that an action may have.
+    """
+    if at_once is not None and at_once < 1:
+        raise ValueError(f"at_once={at_once}: expected 1 or more moves, or nothing")
     share = rng.uniform(0.15, 0.35) if walls is None else walls
     if not 0 <= share <= MOST_WALLS:
         raise ValueError(f"walls={share}: expected a share from 0 to {MOST_WALLS}")
@@ -252,7 +261,9 @@ def draw(rng: Random, side: int, walls: float | None = None) -> dict[str, Any] |
     start, goal = rng.sample([cell for cell in cells if cell not in blocked], 2)
     signs = {start: "S", goal: "G", **dict.fromkeys(blocked, "#")}
     grid = Grid(tuple("".join(signs.get((row, column), ".") for column in range(side)) for row in range(side)))
-    return {"rows": list(grid.rows)} if grid.distances.get(start, 0) >= side // 2 else None
+    if grid.distances.get(start, 0) < side // 2:
+        return None
+    return {"rows": list(grid.rows), **({"at_once": at_once} if at_once else {})}
 
 
 def canonical(instance: Mapping[str, Any]) -> str:
@@ -262,12 +273,13 @@ def canonical(instance: Mapping[str, Any]) -> str:
 
 def question(instance: Mapping[str, Any]) -> str:
     """The task in words."""
-    rows = instance["rows"]
+    rows, most = instance["rows"], instance.get("at_once")
+    limit = "" if most is None else f" An action may have {most} move{'s' if most > 1 else ''}."
     return (
         f"Find a way through a grid of {len(rows)} rows and {len(rows[0])} columns, from the start S to the goal G. "
         "# is a wall, . is free. A move goes to a neighbouring cell: U one row up, D one row down, L one column to the "
         "left, R one column to the right. Moves must stay in the grid and out of walls; use as few as you can. "
-        'Give your moves as a JSON list, such as ["U", "R"].\n\n' + "\n".join(rows)
+        f'Give your moves as a JSON list, such as ["U", "R"].{limit}\n\n' + "\n".join(rows)
     )
 
 

@@ -16,7 +16,16 @@ Invariant: everything follows from seeds and from the texts themselves; nothing 
 
 from .members import Faults, practice_pool
 from .questions import draw_question
-from .scripts import ROLE_PROMPTS, workflow_pool
+from .scripts import ROLE_PROMPTS, STEP_PROMPT, workflow_pool
 from .words import TOPICS, Split
 
-__all__ = ["ROLE_PROMPTS", "TOPICS", "Faults", "Split", "draw_question", "practice_pool", "workflow_pool"]
+__all__ = [
+    "ROLE_PROMPTS",
+    "STEP_PROMPT",
+    "TOPICS",
+    "Faults",
+    "Split",
+    "draw_question",
+    "practice_pool",
+    "workflow_pool",
+]

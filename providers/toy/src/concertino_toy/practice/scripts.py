@@ -10,13 +10,15 @@ from typing import Any
 
 from concertino import CallFailed, Pool, ToolSpec
 
-SCRIPT, DECIDE = "Write the script.", "Write the actions."
-"""The last line of a prompt: for the programmer, and for the planner."""
+SCRIPT, DECIDE, STEP = "Write the script.", "Write the actions.", "Write one action."
+"""The last line of a prompt: for the programmer, for the planner, and for a planner who works alone, step by step."""
 ROLE_PROMPTS = {
     "programmer": f"{{observation}}\n{SCRIPT}",
     "planner": f"{{observation}}\nprinted: {{programmer.result}}\n{DECIDE}",
 }
 """Brief prompts of the roles of a workflow, which a tiny model can read."""
+STEP_PROMPT = f"{{observation}}\n{STEP}"
+"""The prompt of a planner who works alone and takes one action a turn."""
 _LONGEST = 2000
 
 

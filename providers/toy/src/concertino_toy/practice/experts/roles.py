@@ -11,7 +11,7 @@ from random import Random
 
 from concertino import ChatRequest, Message, Model, Reply, Usage
 
-from concertino_toy.practice.scripts import SCRIPT
+from concertino_toy.practice.scripts import SCRIPT, STEP
 
 from .progress import Habits
 
@@ -48,6 +48,7 @@ class RoleExpert(Model):
             taken = told
         else:
             right = _way(prompt) if moving else _fills(prompt)
+            right = right[:1] if prompt.endswith(STEP) else right
             taken = _spoilt(right, rng, moving) if self.habits.draws("careless", prompt) else right
         text = _script(taken, moving) if scripting else f"#### {json.dumps(list(taken))}"
         slips = len(asked) == 1 and self.habits.draws("slips", prompt)
