@@ -5,6 +5,7 @@ import json
 import random
 import subprocess
 import sys
+from typing import Any
 
 import concertino as ct
 import pytest
@@ -149,6 +150,17 @@ def test_an_alias_is_what_the_orchestrator_sees_and_may_call() -> None:
     assert found is not None
     assert found.name == "a/sum"
     assert pool.to_openai()[2]["function"]["name"] == "tool_7"
+
+
+def test_an_alias_of_an_unknown_member_is_refused_with_a_near_name() -> None:
+    with pytest.raises(ct.PoolError, match=r"'a/sun'.*did you mean 'a/sum'"):
+        POOL.alias({"a/sun": "plus"})
+
+
+def test_a_price_that_is_none_is_refused_with_what_was_expected() -> None:
+    table: Any = {"input": 1, "output": 2}
+    with pytest.raises(ct.PoolError, match=r"price of 'm/small' = .*expected Prices\(input="):
+        POOL.price({"m/small": table})
 
 
 def test_two_equal_aliases_are_refused() -> None:

@@ -60,7 +60,7 @@ def test_a_wrong_option_is_refused_with_what_was_expected(options: dict[str, obj
 
 
 def test_a_negative_cost_is_refused() -> None:
-    with pytest.raises(ct.SpecError, match=r"Cost\(usd=-1\): expected a number >= 0"):
+    with pytest.raises(ct.SpecError, match=r"Cost\(usd=-1\): expected a number, 0 or more"):
         ct.Cost(usd=-1)
 
 
@@ -102,3 +102,9 @@ def test_an_agent_s_toolbox_and_roles_are_checked_where_it_is_declared(options: 
         async def work(ctx: ct.Context) -> str:
             """Work."""
             return ""
+
+
+def test_a_cost_that_is_a_number_is_refused_with_the_line_to_write() -> None:
+    cost: Any = 3
+    with pytest.raises(ct.SpecError, match=r"cost=3; expected a Cost, such as Cost\(units=3\)"):
+        ct.tool(name="a", description="A.", cost=cost)(lambda: 1)

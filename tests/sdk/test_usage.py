@@ -1,5 +1,7 @@
 """Costs, prices and usages."""
 
+from typing import Any
+
 import concertino as ct
 import pytest
 
@@ -41,3 +43,11 @@ def test_a_budget_is_read_as_the_command_line_gives_it(text: str) -> None:
 def test_a_wrong_budget_says_what_was_expected(text: str, message: str) -> None:
     with pytest.raises(ct.BudgetError, match=message):
         ct.Budget.parse(text)
+
+
+@pytest.mark.parametrize("wrong", ["a", None, True, -1, float("inf")])
+def test_a_cost_or_a_price_that_is_no_amount_is_refused(wrong: Any) -> None:
+    with pytest.raises(ct.SpecError, match=r"Cost\(units=.*expected a number, 0 or more"):
+        ct.Cost(units=wrong)
+    with pytest.raises(ct.SpecError, match=r"Prices\(input=.*expected \$ per million tokens"):
+        ct.Prices(wrong, 1)

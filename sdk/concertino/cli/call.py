@@ -97,6 +97,8 @@ def _explain(seen: Observation) -> str:
     error = seen.error
     if error is None:
         return seen.status.value
-    place = f" at {error.path}" if error.path else ""
-    near = f"; near names: {', '.join(error.near)}" if error.near else ""
+    # The message of most errors begins with the path already, and names the near ones.
+    place = f" at {error.path}" if error.path and error.path not in error.message else ""
+    told = all(name in error.message for name in error.near)
+    near = "" if told else f"; near names: {', '.join(error.near)}"
     return clean(f"{seen.name}: {error.code}{place}: {error.message}{near}")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +65,9 @@ def demo(seed: int, leader: str, folder: Path | None, live: bool | None, as_json
         right, wrong = ", ".join(map(str, expected)), ", ".join(given) or "none"
         raise Failed(f"the answers are {right}; the run gave {wrong}")
     if not as_json:
-        click.echo(f"\nAll {len(expected)} answers are right. See it again: concertino traces show {path}")
+        # After `make demo` the command lies in an environment that nobody has activated.
+        command = "concertino" if shutil.which("concertino") else f"{sys.executable} -m concertino"
+        click.echo(f"\nAll {len(expected)} answers are right. See it again: {command} traces show {path}")
 
 
 def _orchestrator(leader: str) -> Orchestrator:

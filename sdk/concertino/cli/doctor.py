@@ -47,6 +47,7 @@ def diagnose(manager: PluginManager | None = None) -> list[Finding]:
         *_environment(),
         *_traces(manager.settings.traces or default_folder()),
         *_settings(manager, rows),
+        *_pool(manager),
         *(finding for row in rows for finding in _plugin(row, specs)),
         *(finding for row in rows for finding in manager.findings(row.name)),
         *(finding for spec in specs for finding in _member(spec)),
@@ -89,6 +90,23 @@ def _settings(manager: PluginManager, rows: tuple[PluginInfo, ...]) -> Iterator[
         if name not in known:
             step = suggestion(name, known, "remove the name")
             yield Finding("warning", "settings", f"they name the provider {name!r}, which is not installed", step)
+
+
+def _pool(manager: PluginManager) -> Iterator[Finding]:
+    """Whether the pool file that the settings name can be read."""
+    from concertino.core.errors import ConcertinoError
+    from concertino.pool.pool import Pool
+
+    file = manager.settings.pool
+    if file is None:
+        return
+    try:
+        pool = Pool.load(file)
+    except ConcertinoError as error:
+        step = f"correct the file, or `pool` in {manager.settings.file}"
+        yield Finding("error", "pool", str(error), step)
+    else:
+        yield Finding("ok", "pool", f"{file}: {len(pool.members)} members")
 
 
 def _plugin(row: PluginInfo, specs: list[Spec]) -> Iterator[Finding]:

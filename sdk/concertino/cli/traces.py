@@ -21,6 +21,9 @@ from .summary import write_summary
 if TYPE_CHECKING:
     from concertino.traces import Summary, Trace, TraceStore
 
+_QUESTION = 200
+"""Characters of a question in the list; `--json` has all."""
+
 
 def _folder_option(function: Callable[..., Any]) -> Callable[..., Any]:
     path = click.Path(path_type=Path)
@@ -64,7 +67,15 @@ def _line(line: Summary | TraceError) -> tuple[object, ...]:
     if isinstance(line, TraceError):
         return ("unreadable", "-", "-", "-", "-", "-", line)
     cost = show_money(line.usd)
-    return (line.run_id, line.stop, line.calls, line.failed, cost, f"{line.seconds:.1f}", line.question)
+    return (
+        line.run_id,
+        line.stop,
+        line.calls,
+        line.failed,
+        cost,
+        f"{line.seconds:.1f}",
+        one_line(line.question, _QUESTION),
+    )
 
 
 @traces.command("show")

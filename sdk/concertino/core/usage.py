@@ -16,6 +16,11 @@ from typing import Any, NamedTuple
 from .errors import SpecError
 
 
+def is_amount(value: object) -> bool:
+    """Whether something is a finite number, 0 or more; no boolean."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What one call of a tool or agent costs, apart from the models it uses.
@@ -35,8 +40,8 @@ class Cost:
     def __post_init__(self) -> None:
         for name in ("units", "usd", "usd_per_second", "max_usd"):
             value = getattr(self, name)
-            if value is not None and not 0 <= value < float("inf"):
-                raise SpecError(f"Cost({name}={value!r}): expected a number >= 0")
+            if not is_amount(value) and not (name == "max_usd" and value is None):
+                raise SpecError(f"Cost({name}={value!r}): expected a number, 0 or more")
 
     def upper_bound(self, seconds: float | None) -> float:
         """The most $ that a call of at most `seconds` can cost."""
@@ -60,8 +65,8 @@ class Prices:
     def __post_init__(self) -> None:
         for name in ("input", "output", "cached"):
             value = getattr(self, name)
-            if value is not None and not 0 <= value < float("inf"):
-                raise SpecError(f"Prices({name}={value!r}): expected $ per million tokens, a number >= 0")
+            if not is_amount(value) and not (name == "cached" and value is None):
+                raise SpecError(f"Prices({name}={value!r}): expected $ per million tokens, a number, 0 or more")
 
     def usd(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
         """$ for a request; `cached_tokens` is the part of `input_tokens` that the server had cached."""

@@ -33,7 +33,7 @@ def unknown_name(name: str, known: Iterable[str]) -> ErrorInfo:
     """No member has this name."""
     known = list(known)
     near = near_names(name, known)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known[:6])}"
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known[:6]) or 'none'}"
     return ErrorInfo(
         "unknown_name",
         shorten(f"no tool or agent is called {name!r}; {hint}"),

@@ -153,6 +153,8 @@ class ToolSpec(_NamedSpec):
             raise SpecError(f"{label}: isolation={self.isolation!r}; expected 'loop', 'thread' or 'process'")
         if self.isolation == "process" and self.context:
             raise SpecError(f"{label}: a member in its own process cannot receive a Context; use isolation='thread'")
+        if not isinstance(self.cost, Cost):
+            raise SpecError(f"{label}: cost={self.cost!r}; expected a Cost, such as Cost(units=3)")
         _check_positive(label, timeout=self.timeout, concurrency=self.concurrency, max_chars=self.max_chars)
         object.__setattr__(self, "description", _CONTROL.sub("", self.description).strip()[:DESCRIPTION_LIMIT])
 

@@ -41,6 +41,8 @@ def check_lock(pool: Pool, path: Path, manager: PluginManager | None = None) -> 
     Raises:
         PoolError: the file is missing or no lock.
     """
+    if not path.exists():
+        raise PoolError(f"{path}: there is no such file; `concertino pool lock` writes it")
     locked = _read(path)
     now = _lock_of(pool, manager)
     differences = _provider_differences(locked["providers"], _providers(pool, manager, locked["providers"]))

@@ -263,8 +263,10 @@ class Pool:
             return self.model("default")
         if may_fall_back and len(models) == 1:
             return next(iter(models.values()))
-        near = self._unknown("model or role", wanted, [*models, *self._roles])
-        raise PoolError(f"{near}; bind it with pool.bind({_sanitise(role_or_name)}='provider/model')")
+        message = self._unknown("model or role", wanted, [*models, *self._roles])
+        if "/" not in role_or_name:
+            message = f"{message.rstrip('?')}; bind it with pool.bind({_sanitise(role_or_name)}='provider/model')"
+        raise PoolError(message)
 
     @staticmethod
     def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
@@ -399,9 +401,10 @@ class Pool:
         """With visible names set by hand: `{member name: visible name}`.
 
         Raises:
-            PoolError: a visible name that a model could not call.
+            PoolError: a visible name that a model could not call, or an unknown member; names near ones.
         """
         for name, visible in names.items():
+            self[name]  # raises for an unknown member
             if not isinstance(visible, str) or not visible or _sanitise(visible) != visible:
                 raise PoolError(
                     f"alias of {name!r} = {visible!r}; expected letters, digits, '_' or '-', at most 64 characters"
@@ -416,11 +419,13 @@ class Pool:
     def price(self, prices: Mapping[str, Prices | None]) -> Pool:
         """With other token prices: `{model name: prices}`."""
         chosen = {self[name].name: value for name, value in prices.items()}
-        for name in chosen:
+        for name, value in chosen.items():
             if not isinstance(self[name], ModelSpec):
                 raise PoolError(f"{name!r} is a {self[name].kind}; token prices belong to models")
             if isinstance(self[name], RouterSpec):
                 raise PoolError(f"{name!r} is a router; its prices are those of {', '.join(self[name].needs)}")
+            if not (value is None or isinstance(value, Prices)):
+                raise PoolError(f"price of {name!r} = {value!r}; expected Prices(input=..., output=...), or None")
         return self._copy(
             m.with_(prices=chosen[m.name]) if isinstance(m, ModelSpec) and m.name in chosen else m for m in self.members
         )

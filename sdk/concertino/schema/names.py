@@ -15,6 +15,7 @@ _SEPARATORS = "_-. :"
 _CLOSE = 0.6
 # Spellings are compared in quadratic time, and a pool may have ten thousand names.
 _COMPARED = 24
+_TOLD = 12
 
 
 # The names of a pool are compared again with every misspelt one.
@@ -36,7 +37,8 @@ def suggestion(name: str, known: Iterable[str], otherwise: str = "") -> str:
     known = list(known)
     if near := near_names(name, known):
         return f"did you mean {' or '.join(map(repr, near))}?"
-    return otherwise or f"there are {', '.join(known[:12]) or 'none'}"
+    more = f", and {len(known) - _TOLD} more" if len(known) > _TOLD else ""
+    return otherwise or f"there are {', '.join(known[:_TOLD]) or 'none'}{more}"
 
 
 def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:

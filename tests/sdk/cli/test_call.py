@@ -36,7 +36,7 @@ def test_arguments_that_a_model_could_have_written_are_repaired_and_that_is_said
     ("arguments", "status", "text"),
     [
         (["band/add", "{"], "PARSE_ERR", "bad_json"),
-        (["band/add", '{"a": "x", "b": 2}'], "PARSE_ERR", "invalid_arguments at /a"),
+        (["band/add", '{"a": "x", "b": 2}'], "PARSE_ERR", "invalid_arguments: /a: expected"),
         (["band/ad", "{}"], "PARSE_ERR", "unknown_name"),
         (["band/fail"], "EXEC_ERR", "ValueError: out of tune"),
         (["band/nap", '{"seconds": 9}', "--budget", "seconds=0.2"], "TIMEOUT", "deadline"),

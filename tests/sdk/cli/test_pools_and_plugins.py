@@ -124,6 +124,14 @@ def test_a_broken_plugin_is_a_row_with_a_reason_and_an_error_of_the_doctor(
     assert "Error: 1 error" in done.stderr
 
 
+def test_the_doctor_reads_the_pool_of_the_settings(cli: Any) -> None:
+    Path("concertino.toml").write_text('pool = "none.toml"', encoding="utf-8")
+    done = cli("doctor")
+    assert done.exit_code == 1
+    assert "none.toml: there is no such file" in done.stdout
+    assert "correct the file, or `pool` in" in done.stdout
+
+
 def test_the_doctor_asks_for_rankings_too(cli: Any, install: Any) -> None:
     install("sorter", "import concertino\n@concertino.hookimpl\ndef concertino_rankings(settings): return [7]")
     done = cli("doctor")

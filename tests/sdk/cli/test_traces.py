@@ -109,6 +109,8 @@ EVERY_COMMAND = ["show", "replay", "export", "follow"]
 
 @pytest.mark.parametrize("command", EVERY_COMMAND)
 def test_a_trace_that_is_not_there_is_refused_in_words(cli: Any, command: str) -> None:
+    assert "runs: there is no such folder, so no trace 'gone'" in cli("traces", command, "gone").stderr
+    Path("runs").mkdir()
     done = cli("traces", command, "gone")
     assert done.exit_code == 1
     assert "there is no trace 'gone' in runs; see `concertino traces list --folder runs`" in done.stderr

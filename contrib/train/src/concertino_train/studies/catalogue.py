@@ -19,7 +19,7 @@ _SPENDING = (
 _FRUGAL = (
     "data.collect.teacher.careless=0",
     "trainer.sft.steps=1000",
-    "trainer.rl.steps=120",
+    "trainer.rl.steps=200",
     "trainer.rl.audit=tell",
 )
 """What can be saved is to be learnt from recoveries, so the teacher gives up none; and to save without failing takes
@@ -45,10 +45,11 @@ _TWO_WISHES = (
 """A wish and its counter-wish, each as often as the other; who wants to be sure likes the sure members."""
 _CONTRAST = (
     "reward={terms: {correct: {term: shared/correct}, contrast: {term: toolorchestra/contrast, weight: 0.5, "
-    "when: right, most_usd: 0.05, against: {accuracy: 1.0, usd: 0.5, "
+    "when: right, most_usd: 0.05, against: {accuracy: 1.0, "
     "members: {birch: 0.5, elm: 0.5, gorse: 0.5, ivy: 0.5}}}}}"
 )
-"""Whatever pleases under both wishes earns nothing. The weights of a right answer are equal in both, and cancel out."""
+"""Sure members are liked under one wish and disliked under the other; a right answer is worth the same under both. No
+money in `against`: a wish to be sure would pay for spending, which the audit refuses."""
 _SUCCESS_FIRST = (
     "reward={preset: paramanager-success-first, terms: {diversity: {theta_par: 1.25, theta_tool: 3, weight: 0.1}, "
     "efficiency: {length_target: 240, cost_target: 6, weight: 0.25}}}"
@@ -66,8 +67,11 @@ _STEPWISE = (
     "trainer.sft.steps=400",
     "trainer.rl.steps=200",
     "trainer.rl.eval_every=200",
+    "trainer.rl.learning_rate=3.0e-4",
+    "rollout.tree.branch=sampled",
 )
-"""Ten decisions, each with a credit of its own; taught for so short a time that most ways are not found yet."""
+"""Ten decisions, each with a credit of its own; taught for so short a time that most ways are not found yet. The runs
+continue with a candidate drawn evenly: with the best one, the policy learns at places that it never reaches alone."""
 _SUDOKU = (
     "rollout.strategy.environment=sudoku",
     "tasks.train=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 5, count: 600}}]",
@@ -250,8 +254,8 @@ STUDIES: dict[str, Study] = {
             "at-grpo/toy",
             (
                 Arm("outcome", learn=(*_OVER_TURNS, "reward={terms: {correct: {term: shared/correct}}}")),
-                Arm("dense", learn=(*_OVER_TURNS, "reward={preset: at-grpo, terms: {mixed: {over: mean}}}")),
                 Arm("turn"),
+                Arm("dense", learn=(*_OVER_TURNS, "reward={preset: at-grpo, terms: {mixed: {over: mean}}}")),
                 Arm("taught", learn=None),
                 Arm(
                     "shuffled",
