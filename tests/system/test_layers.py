@@ -5,9 +5,13 @@ The table is `layers.toml`; a failure prints each offending import with its file
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from import_graph import Circle, Imports, distributions, expected_circles, layers
 
+ROOT = Path(__file__).parents[2]
 DISTRIBUTIONS = distributions()
 LAYERS = layers()
 EACH = pytest.mark.parametrize("imports", DISTRIBUTIONS.values(), ids=DISTRIBUTIONS)
@@ -27,6 +31,20 @@ def test_an_entry_imports_only_entries_below_it(name: str) -> None:
 @EACH_WITH_LAYERS
 def test_every_entry_has_a_layer(name: str) -> None:
     assert LAYERS[name].entries_without_layer(DISTRIBUTIONS[name]) == set(LAYERS[name].unplaced)
+
+
+def test_distributions_import_each_other_only_as_the_architecture_page_says() -> None:
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(?:contrib|providers)/(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", page, re.MULTILINE)
+    told = {(name, other) for name, others in rows for other in re.findall(r"\w+", others)}
+    found = {
+        (source.name, other)
+        for source in (*ROOT.glob("contrib/*"), *ROOT.glob("providers/*"))
+        for file in source.glob("src/**/*.py")
+        for other in re.findall(r"^\s*(?:from|import) concertino_(\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+        if other != source.name
+    }
+    assert found == told
 
 
 @EACH
