@@ -33,6 +33,12 @@ _SERIAL = (
     "rollout.total_tokens=300",
 )
 _SERIAL_HOPS = (*_SERIAL, "rollout.strategy.max_rounds=10", "data.gap=null")
+_GRAPHS = (
+    "data.collect.tasks=[{set: practice/facts, options: {split: train, count: 2400, start: 600}}]",
+    "trainer.sft.steps=1200",
+    "trainer.rl.steps=60",
+)
+"""With the recipe's 500 steps of teaching, one answer in nine is right, and reinforcement has nothing to begin with."""
 _WAITING = "pool.make={name: practice, mix: mixed, latency: 0.2}"
 _WISHES = (
     'trainer.eval.preferences=[{text: "Keep it cheap.", accuracy: 1.0, usd: 1.0}, {text: "Be sure.", accuracy: 1.0}]'
@@ -109,13 +115,13 @@ STUDIES: dict[str, Study] = {
                 Arm("paper", learn=(_HELD,)),
                 Arm("shuffled", learn=(_HELD, _SUCCESS_FIRST, "algorithm.shuffle_rewards=true")),
             ),
-            ("sampled/accuracy", "accuracy", "sampled/units", "units", "sampled/reward", "reward", "rounds", "calls"),
+            ("sampled/accuracy", "accuracy", "sampled/units", "units", "rounds", "calls"),
             (),
             (
                 Expected("success-first", "sampled/accuracy", least=0.03),
                 Expected("success-first", "accuracy", least=-0.01),
                 Expected("success-first", "sampled/units", most=0.0),
-                Expected("shuffled", "sampled/accuracy", least=-0.03, most=0.03),
+                Expected("shuffled", "sampled/accuracy", most=0.03),
             ),
             _MORE_TESTS,
         ),
@@ -212,7 +218,7 @@ STUDIES: dict[str, Study] = {
                 Arm("shuffled", learn=(_HELD, "algorithm.shuffle_rewards=true")),
             ),
             ("sampled/accuracy", "accuracy", "calls", "units", "output_tokens", "learning_cpu_seconds"),
-            ("trainer.rl.steps=60",),
+            _GRAPHS,
             (
                 Expected("reinforced", "sampled/accuracy", least=0.03),
                 Expected("reinforced", "accuracy", least=0.0),
