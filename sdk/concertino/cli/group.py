@@ -40,6 +40,14 @@ COMMANDS: dict[str, CommandPlace] = {
     "version": CommandPlace(f"{_HERE}.version:version", "Print the versions of concertino and Python."),
 }
 """The built-in commands, in the order of `--help`."""
+_OF_PLUGINS = {
+    "bench": "concertino-bench",
+    "train": "concertino-train",
+    "probe": "concertino-openai",
+    "mcp": "concertino-mcp",
+    "search-index": "concertino-search",
+}
+"""Commands of our other distributions, which need not be installed."""
 
 
 class CommandGroup(click.Group):
@@ -80,6 +88,8 @@ class CommandGroup(click.Group):
         # Looking for the name has loaded all plugins, so the names of their commands cost nothing more.
         of_plugins = [str(command.name) for command in plugin_commands()] if self._plugins else []
         hint = suggestion(name, [*self._places, *of_plugins])
+        if self._plugins and name in _OF_PLUGINS:
+            hint = f"it comes with {_OF_PLUGINS[name]}: pip install {_OF_PLUGINS[name]}"
         raise click.UsageError(f"there is no command {name!r}; {hint}{_broken_plugins() if self._plugins else ''}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -130,8 +140,8 @@ def _broken_plugins() -> str:
     subcommand_metavar="COMMAND [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=(
-        "Plugins add commands: bench (concertino-bench), train (concertino-train), probe (concertino-openai), mcp "
-        "(concertino-mcp), search-index (concertino-search). `concertino plugins --load` lists the installed ones. "
+        f"Plugins add commands: {', '.join(f'{name} ({source})' for name, source in _OF_PLUGINS.items())}. "
+        "`concertino plugins --load` lists the installed ones. "
         "Every command takes --json and --debug."
     ),
 )

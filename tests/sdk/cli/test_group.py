@@ -88,6 +88,13 @@ def test_an_unknown_command_names_a_near_one_of_a_plugin(cli: Callable[..., Any]
     assert "there is no command 'tnue'; did you mean 'tune'?" in cli("tnue").stderr
 
 
+def test_a_command_that_is_not_installed_names_its_distribution(cli: Callable[..., Any]) -> None:
+    assert (
+        "there is no command 'train'; it comes with concertino-train: pip install concertino-train"
+        in cli("train").stderr
+    )
+
+
 def test_an_unknown_command_names_the_broken_plugins_that_may_have_had_it(cli: Any, install: Any) -> None:
     install("broken", "raise RuntimeError('no')")
     done = cli("sing")
