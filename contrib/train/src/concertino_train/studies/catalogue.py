@@ -19,7 +19,7 @@ _SPENDING = (
 _FRUGAL = (
     "data.collect.teacher.careless=0",
     "trainer.sft.steps=1000",
-    "trainer.rl.steps=200",
+    "trainer.rl.steps=120",
     "trainer.rl.audit=tell",
 )
 """What can be saved is to be learnt from recoveries, so the teacher gives up none; and to save without failing takes
