@@ -60,7 +60,7 @@ def test_a_wrong_option_is_refused_with_what_was_expected(options: dict[str, obj
 
 
 def test_a_negative_cost_is_refused() -> None:
-    with pytest.raises(ct.SpecError, match=r"Cost\(usd=-1\): expected a number, 0 or more"):
+    with pytest.raises(ct.SpecError, match=r"Cost\(usd=-1\): expected a number >= 0"):
         ct.Cost(usd=-1)
 
 

@@ -47,7 +47,7 @@ def test_a_wrong_budget_says_what_was_expected(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("wrong", ["a", None, True, -1, float("inf")])
 def test_a_cost_or_a_price_that_is_no_amount_is_refused(wrong: Any) -> None:
-    with pytest.raises(ct.SpecError, match=r"Cost\(units=.*expected a number, 0 or more"):
+    with pytest.raises(ct.SpecError, match=r"Cost\(units=.*expected a number >= 0"):
         ct.Cost(units=wrong)
     with pytest.raises(ct.SpecError, match=r"Prices\(input=.*expected \$ per million tokens"):
         ct.Prices(wrong, 1)

@@ -41,7 +41,7 @@ class Cost:
         for name in ("units", "usd", "usd_per_second", "max_usd"):
             value = getattr(self, name)
             if not is_amount(value) and not (name == "max_usd" and value is None):
-                raise SpecError(f"Cost({name}={value!r}): expected a number, 0 or more")
+                raise SpecError(f"Cost({name}={value!r}): expected a number >= 0")
 
     def upper_bound(self, seconds: float | None) -> float:
         """The most $ that a call of at most `seconds` can cost."""
@@ -66,7 +66,7 @@ class Prices:
         for name in ("input", "output", "cached"):
             value = getattr(self, name)
             if not is_amount(value) and not (name == "cached" and value is None):
-                raise SpecError(f"Prices({name}={value!r}): expected $ per million tokens, a number, 0 or more")
+                raise SpecError(f"Prices({name}={value!r}): expected $ per million tokens, a number >= 0")
 
     def usd(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
         """$ for a request; `cached_tokens` is the part of `input_tokens` that the server had cached."""
