@@ -87,9 +87,9 @@ class CommandGroup(click.Group):
 
         # Looking for the name has loaded all plugins, so the names of their commands cost nothing more.
         of_plugins = [str(command.name) for command in plugin_commands()] if self._plugins else []
-        hint = suggestion(name, [*self._places, *of_plugins])
-        if self._plugins and name in _OF_PLUGINS:
-            hint = f"it comes with {_OF_PLUGINS[name]}: pip install {_OF_PLUGINS[name]}"
+        source = _OF_PLUGINS.get(name) if self._plugins else None
+        known = [*self._places, *of_plugins]
+        hint = f"it comes with {source}: pip install {source}" if source else suggestion(name, known)
         raise click.UsageError(f"there is no command {name!r}; {hint}{_broken_plugins() if self._plugins else ''}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from .errors import BudgetError
+from .usage import is_amount
 
 UNLIMITED = float("inf")
 _WHOLE = ("rounds", "parallel", "calls", "tokens")
@@ -54,8 +55,7 @@ class Budget:
             value = getattr(self, field.name)
             if value is None:
                 continue
-            # As a chain of comparisons, which NaN fails too.
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < UNLIMITED:
+            if not is_amount(value):
                 raise BudgetError(f"budget {field.name}={value!r}: expected a number >= 0")
             if field.name in _WHOLE and value != int(value):
                 raise BudgetError(f"budget {field.name}={value!r}: expected a whole number")

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 from .errors import SpecError
 
 
-def is_amount(value: object) -> bool:
-    """Whether something is a finite number, 0 or more; no boolean."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
+def is_amount(value: object, least: float = 0) -> bool:
+    """Whether something is a finite number, `least` or more. Booleans and NaN are not."""
+    # As a chain of comparisons, which NaN fails too.
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value < float("inf")
 
 
 @dataclass(frozen=True, slots=True)

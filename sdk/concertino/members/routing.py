@@ -19,6 +19,7 @@ from typing import Any
 
 from concertino.core.errors import SpecError
 from concertino.core.model import Model
+from concertino.core.usage import is_amount
 
 from .specs import ModelSpec
 
@@ -64,7 +65,7 @@ class RouterSpec(ModelSpec):
             )
         numbers = (("cooldown", self.cooldown, 0), ("failures", self.failures, 1), ("per_model", self.per_model, 0.001))
         for name, value, least in numbers:
-            if not (value is None and name == "per_model") and not _at_least(value, least):
+            if not (value is None and name == "per_model") and not is_amount(value, least):
                 raise SpecError(f"{label}: {name}={value!r}; expected a number of at least {least:g}")
 
     @property
@@ -123,10 +124,6 @@ def router_of(name: str, table: Mapping[str, Any]) -> RouterSpec:
         raise SpecError(f"router {name!r}: models={models!r}; expected a list of model names")
     rest = {key: value for key, value in table.items() if key != "models"}
     return router(name, *models, **rest)
-
-
-def _at_least(value: object, least: float) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value < float("inf")
 
 
 def _never_made() -> Model:

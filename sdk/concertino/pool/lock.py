@@ -42,7 +42,7 @@ def check_lock(pool: Pool, path: Path, manager: PluginManager | None = None) -> 
         PoolError: the file is missing or no lock.
     """
     if not path.exists():
-        raise PoolError(f"{path}: there is no such file; `concertino pool lock` writes it")
+        raise PoolError(f"{path}: file not found; `concertino pool lock` writes it")
     locked = _read(path)
     now = _lock_of(pool, manager)
     differences = _provider_differences(locked["providers"], _providers(pool, manager, locked["providers"]))

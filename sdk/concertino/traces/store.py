@@ -59,9 +59,7 @@ class TraceStore:
             ids = ", ".join(path.name.removesuffix(SUFFIX) for path in fitting[:4])
             raise TraceError(f"{name!r} fits several traces in {self.folder}: {ids}; give more of the id")
         if not self.folder.is_dir():
-            raise TraceError(
-                f"{self.folder}: there is no such folder, so no trace {name!r}; `concertino run` writes traces"
-            )
+            raise TraceError(f"{self.folder}: folder not found, so no trace {name!r}; `concertino run` writes traces")
         raise TraceError(
             f"there is no trace {name!r} in {self.folder}; see `concertino traces list --folder {self.folder}`"
         )

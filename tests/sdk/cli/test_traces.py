@@ -109,7 +109,7 @@ EVERY_COMMAND = ["show", "replay", "export", "follow"]
 
 @pytest.mark.parametrize("command", EVERY_COMMAND)
 def test_a_trace_that_is_not_there_is_refused_in_words(cli: Any, command: str) -> None:
-    assert "runs: there is no such folder, so no trace 'gone'" in cli("traces", command, "gone").stderr
+    assert "runs: folder not found, so no trace 'gone'" in cli("traces", command, "gone").stderr
     Path("runs").mkdir()
     done = cli("traces", command, "gone")
     assert done.exit_code == 1
