@@ -66,10 +66,10 @@ def test_nothing_is_published_without_a_declaration() -> None:
         ({"temperature": float("inf")}, "temperature=inf; expected a number >= 0"),
         ({"reply_format": "xml"}, "reply_format='xml'; expected one of"),
         ({"template_options": "x"}, "template_options='x'; expected a table"),
-        ({"path": "./nowhere"}, "path='./nowhere'; there is no such folder"),
-        ({"path": "a/b/c"}, "path='a/b/c'; there is no such folder"),
-        ({"template": "nowhere.jinja"}, "template='nowhere.jinja'; there is no such file"),
-        ({"adapter": "nowhere"}, "adapter='nowhere'; there is no such file or folder"),
+        ({"path": "./nowhere"}, "path='./nowhere'; folder not found"),
+        ({"path": "a/b/c"}, "path='a/b/c'; folder not found"),
+        ({"template": "nowhere.jinja"}, "template='nowhere.jinja'; file or folder not found"),
+        ({"adapter": "nowhere"}, "adapter='nowhere'; file or folder not found"),
     ],
 )
 def test_a_wrong_option_is_named_with_what_is_expected(options: dict[str, Any], reason: str, scripted: Path) -> None:

@@ -108,7 +108,7 @@ async def test_weights_that_do_not_fit_change_nothing(
         ({**state, "model.norms.weight": state[norm]}, f"'model.norms.weight', which the model lacks; .* '{norm}'"),
         ({**state, norm: state[norm][:5]}, rf"'{norm}' in the shape \(5,\); expected \(64,\)"),
         ({name: tensor for name, tensor in state.items() if name != norm}, f"lacks 1 of 25 tensors, '{norm}' among"),
-        (tmp_path / "nowhere", "there is no such folder"),
+        (tmp_path / "nowhere", "folder not found"),
     ]
     for weights, reason in wrong:
         with pytest.raises(ProviderError, match=reason):

@@ -261,7 +261,7 @@ def findings(folder: Path, **settings: Any) -> list[ct.Finding]:
 def test_the_doctor_says_what_recordings_lack(tmp_path: Path) -> None:
     assert [finding.level for finding in findings(tmp_path)] == ["ok"]
     (missing,) = findings(tmp_path, files=["nothing.jsonl"])
-    assert (missing.level, "there is no such file" in missing.text) == ("error", True)
+    assert (missing.level, "file not found" in missing.text) == ("error", True)
     rows = [
         {"model": "x/a", "id": "1", "question": "Why?", "text": "So."},
         {"model": "x/a", "id": "2", "question": "why ?", "text": "So.", "input_tokens": 1, "output_tokens": 1},

@@ -84,7 +84,7 @@ def test_two_files_are_one_recording(tmp_path: Path) -> None:
         ([{"question": "x", "models": []}], r":1: 'models' is list; expected outputs by model"),
         ([{"question": "x", "models": {"a": "b"}}], r":1, models\['a'\] is str; expected an object with 'output'"),
         ([{"question": "x", "models": {"a": {}}}], r":1, models\['a'\]: output = None; expected a text"),
-        ([{"model": "a", "results": []}], r"tasks\.jsonl: there is no such file"),
+        ([{"model": "a", "results": []}], r"tasks\.jsonl: file not found"),
     ],
 )
 def test_a_row_that_cannot_be_read_is_an_error_with_file_and_line(
@@ -104,7 +104,7 @@ def test_a_result_of_a_task_without_prompt_names_the_near_one(tmp_path: Path) ->
 
 
 def test_a_missing_file_and_no_file_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match="there is no such file"):
+    with pytest.raises(RecordingError, match="file not found"):
         read(tmp_path / "nothing.jsonl")
     with pytest.raises(RecordingError, match="expected at least one path"):
         read()

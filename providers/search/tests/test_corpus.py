@@ -78,7 +78,7 @@ def test_cutting_a_document_loses_no_character(text: str, limit: int) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("gone", None, "there is no such file or folder"),
+        ("gone", None, "file or folder not found"),
         ("c.pdf", b"", "expected a file that ends in .jsonl"),
         ("c.jsonl", b"\n\n", "it holds no passage"),
         ("c.txt", b"a\xff", "byte 1 is not UTF-8"),

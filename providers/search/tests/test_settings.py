@@ -97,7 +97,7 @@ async def test_the_doctor_tells_an_index_that_is_ready_stale_or_absent(
 def test_the_doctor_names_a_corpus_that_is_not_there(tmp_path: Path) -> None:
     (finding, _) = diagnosed(corpus=str(tmp_path / "gone.jsonl"))
     assert finding.level == "error"
-    assert "gone.jsonl: there is no such file" in finding.text
+    assert "gone.jsonl: file or folder not found" in finding.text
 
 
 def test_the_doctor_says_which_web_back_end_is_asked_and_whose_key_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

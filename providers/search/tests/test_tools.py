@@ -84,7 +84,7 @@ async def test_a_large_result_is_shortened_from_its_end_and_says_so(
 async def test_a_missing_corpus_is_an_error_that_names_it(tmp_path: Path, cache: Path) -> None:
     seen = await run_call(tools(tmp_path / "gone", cache)["search"], {"queries": ["a"]})
     assert seen.status == "EXEC_ERR"
-    assert "gone: there is no such file or folder" in seen.error.message  # type: ignore[union-attr]
+    assert "gone: file or folder not found" in seen.error.message  # type: ignore[union-attr]
 
 
 async def test_two_corpora_stand_in_one_pool_under_their_providers(birds: Path, cache: Path) -> None:

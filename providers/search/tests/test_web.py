@@ -330,4 +330,4 @@ def test_an_index_is_built_beforehand_by_the_command_line(birds: Path, cache: Pa
     assert "4 passages in" in done.output
     lost = CliRunner().invoke(command, [str(birds) + "x", "--cache", str(cache)])
     assert lost.exit_code == 1
-    assert "there is no such file" in lost.output
+    assert "file or folder not found" in lost.output

@@ -226,7 +226,7 @@ def test_an_index_whose_files_are_not_all_there_is_refused(tmp_path: Path) -> No
 
 
 def test_a_folder_without_weights_or_configuration_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such folder; expected weights as save_pretrained writes them"):
+    with pytest.raises(UsageError, match="folder not found; expected weights as save_pretrained writes them"):
         check_weights(tmp_path / "none", None)
     folder = write(tmp_path / "new", SHAPES)
     (folder / "config.json").unlink()

@@ -30,7 +30,7 @@ def read_document(path: Path, *, suffix: str | None = None, error: type[UsageErr
         # Some editors begin a file with a byte-order mark, which plain UTF-8 would leave in the first key.
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise error(f"{path}: there is no such file") from None
+        raise error(f"{path}: file not found") from None
     except (OSError, UnicodeDecodeError) as cause:
         raise error(f"{path}: cannot be read: {cause}") from cause
     data = _parse_toml(path, text, error) if kind == "toml" else _parse_yaml(path, text, error)

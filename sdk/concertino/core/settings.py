@@ -80,7 +80,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     named = environ.get("CONCERTINO_CONFIG", "")
     if not os.path.isfile(named or FILE_NAME):  # noqa: PTH113 (every run comes here, mostly to find no file)
         if named:
-            raise UsageError(f"CONCERTINO_CONFIG={named}: there is no such file; correct or unset it")
+            raise UsageError(f"CONCERTINO_CONFIG={named}: file not found; correct or unset it")
         return Settings(disable=_names(environ, "CONCERTINO_DISABLE") or (), only=_names(environ, "CONCERTINO_PLUGINS"))
     file = Path(named or FILE_NAME)
     data = read_document(file, error=UsageError)

@@ -392,7 +392,7 @@ class PluginManager:
         """What all plugins return from a list hook such as `concertino_tasks`. Each is asked once.
 
         Raises:
-            UsageError: there is no such hook.
+            UsageError: the hook does not exist.
         """
         if HOOK_ARGUMENTS.get(hook) not in _LISTS:
             known = [name for name, arguments in HOOK_ARGUMENTS.items() if arguments in _LISTS]

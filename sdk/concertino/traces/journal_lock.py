@@ -69,7 +69,7 @@ def _locked(path: Path, pid: int | None, hint: str = "") -> JournalLocked:
 
 
 def _flock_holder(fd: int) -> int | None:
-    """The pid behind a `flock`, from Linux's table of locks; None where there is no such table."""
+    """The pid behind a `flock`, from Linux's table of locks; None where the table does not exist."""
     if sys.platform != "linux":
         return None
     file = os.fstat(fd)

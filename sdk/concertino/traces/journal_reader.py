@@ -139,5 +139,5 @@ def _require_prefix(path: Path, prefix: bytes) -> None:
 
 def _unreadable(path: Path, error: OSError) -> JournalError:
     if isinstance(error, FileNotFoundError):
-        return JournalError(f"{path}: there is no such file. Check the path of the trace.")
+        return JournalError(f"{path}: file not found. Check the path of the trace.")
     return JournalError(f"{path}: cannot be read ({error.strerror}). Check that it is a file and that you may read it.")

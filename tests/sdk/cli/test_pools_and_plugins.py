@@ -78,7 +78,7 @@ def test_a_pool_that_is_no_longer_the_locked_one_fails_the_check(cli: Any) -> No
 def test_a_missing_lock_is_wrong_usage(cli: Any) -> None:
     done = cli("pool", "check", "--lock", "no.lock")
     assert done.exit_code == 2
-    assert "no.lock: there is no such file" in done.stderr
+    assert "no.lock: file not found" in done.stderr
 
 
 def test_the_pool_of_the_settings_is_the_default(cli: Any) -> None:
@@ -128,7 +128,7 @@ def test_the_doctor_reads_the_pool_of_the_settings(cli: Any) -> None:
     Path("concertino.toml").write_text('pool = "none.toml"', encoding="utf-8")
     done = cli("doctor")
     assert done.exit_code == 1
-    assert "none.toml: there is no such file" in done.stdout
+    assert "none.toml: file not found" in done.stdout
     assert "correct the file, or `pool` in" in done.stdout
 
 

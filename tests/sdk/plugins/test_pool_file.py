@@ -152,7 +152,7 @@ def test_a_file_that_is_no_document_is_refused(manager, tmp_path, name, content,
 
 
 def test_a_missing_file_is_named(manager, tmp_path) -> None:
-    with pytest.raises(PoolError, match=r"none\.toml: there is no such file"):
+    with pytest.raises(PoolError, match=r"none\.toml: file not found"):
         load_pool(tmp_path / "none.toml", manager)
 
 

@@ -48,5 +48,5 @@ def test_a_wrong_file_is_refused_with_file_and_key(tmp_path, text, expected) -> 
 
 
 def test_a_named_file_that_is_missing_is_refused(tmp_path) -> None:
-    with pytest.raises(UsageError, match=r"CONCERTINO_CONFIG=none\.toml: there is no such file"):
+    with pytest.raises(UsageError, match=r"CONCERTINO_CONFIG=none\.toml: file not found"):
         load_settings({"CONCERTINO_CONFIG": "none.toml"})

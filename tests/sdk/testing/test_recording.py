@@ -310,7 +310,7 @@ def test_a_damaged_file_is_an_error_that_names_the_line(file: Path, content: str
 
 
 def test_a_missing_file_and_an_unknown_mode_are_errors_with_directions(file: Path) -> None:
-    with pytest.raises(ct.UsageError, match="there is no such recording; run once with mode='record'"):
+    with pytest.raises(ct.UsageError, match="recording not found; run once with mode='record'"):
         Recorder(file, "replay")
     with pytest.raises(ct.UsageError, match="expected one of record, replay, auto, off"):
         Recorder(file, "rewind")  # type: ignore[arg-type]

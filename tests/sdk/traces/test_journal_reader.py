@@ -172,7 +172,7 @@ def test_a_sound_line_that_is_no_header_is_not_enough(path: Path) -> None:
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match=r"nothing\.trace: there is no such file"):
+    with pytest.raises(JournalError, match=r"nothing\.trace: file not found"):
         read_journal(tmp_path / "nothing.trace")
     with pytest.raises(JournalError, match="Check that it is a file"):
         read_journal(tmp_path)
@@ -281,5 +281,5 @@ def test_a_follower_raises_where_a_finished_line_is_damaged(path: Path, log: byt
 
 
 def test_a_follower_of_a_missing_file_says_so_at_once(tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match="no such file"):
+    with pytest.raises(JournalError, match="file not found"):
         next(tail_journal(tmp_path / "no.trace"))

@@ -410,7 +410,7 @@ def test_a_graph_that_cannot_be_is_refused(graph: dict[str, Any], message: str) 
 
 
 def test_a_workflow_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ct.UsageError, match="there is no such file"):
+    with pytest.raises(ct.UsageError, match="file not found"):
         StaticWorkflow(file=str(tmp_path / "w.toml"))
     (tmp_path / "w.toml").write_text("[")
     with pytest.raises(ct.UsageError, match=r"w\.toml: cannot be read"):
@@ -454,7 +454,7 @@ async def test_a_router_needs_a_profile_of_these_models() -> None:
         await run(KnnRouter(), pool)
     with pytest.raises(ct.UsageError, match="the profile knows small, large, and the members are ask_other"):
         await run(KnnRouter(fitted=RouterProfile.fit(ROWS)), pool)
-    with pytest.raises(ct.UsageError, match="there is no such file"):
+    with pytest.raises(ct.UsageError, match="file not found"):
         await run(KnnRouter(profile="nothing.json"), pool)
 
 

@@ -213,7 +213,7 @@ def test_gold_text_that_is_no_call_of_literals_is_refused_and_never_run(text: st
 
 
 def test_a_class_whose_functions_are_missing_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"math_api\.json: no such file"):
+    with pytest.raises(DataError, match=r"math_api\.json: file not found"):
         one(tmp_path, MULTI, "BFCL_v4_multi_turn_base.json")
     with pytest.raises(DataError, match="involved_classes names 'PhoneAPI'; expected some of GorillaFileSystem"):
         one(tmp_path, {**MULTI, "involved_classes": ["PhoneAPI"]}, "BFCL_v4_multi_turn_base.json")

@@ -200,9 +200,9 @@ def test_a_path_that_is_no_file_is_refused_before_anything_is_read(name: str, wr
         DataError, match=r"a folder; expected one file: name one of its files, such as 'questions\.jsonl'"
     ):
         load(name, path.parent)
-    with pytest.raises(DataError, match=r"no such file; did you mean 'questions\.jsonl'\?"):
+    with pytest.raises(DataError, match=r"file not found; did you mean 'questions\.jsonl'\?"):
         load(name, path.with_name("question.jsonl"))
-    with pytest.raises(DataError, match="no such file; check the path"):
+    with pytest.raises(DataError, match="file not found; check the path"):
         load(name, Path("/nowhere/at/all.jsonl"))
     with pytest.raises(DataError, match=r"extension '\.parquet'; expected one of .*: write it as JSON Lines first"):
         load(name, written({}, name="rows.parquet"))

@@ -145,10 +145,10 @@ def test_a_column_that_is_not_as_declared_is_named(options: dict[str, Any], mess
 
 def test_a_declaration_that_is_missing_or_no_toml_is_refused(tmp_path: Path) -> None:
     declare(tmp_path, THREE_LINES)
-    with pytest.raises(DataError, match=r"no such file; did you mean 'quiz\.toml'\?"):
+    with pytest.raises(DataError, match=r"file not found; did you mean 'quiz\.toml'\?"):
         load_toml(tmp_path / "quizz.toml")
     (tmp_path / "quiz.yaml").write_text("a: 1\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"extension '\.yaml'; expected one of \.toml"):
         load_toml(tmp_path / "quiz.yaml")
-    with pytest.raises(DataError, match=r"questions\.jsonl: no such file"):
+    with pytest.raises(DataError, match=r"questions\.jsonl: file not found"):
         load_toml(tmp_path / "quiz.toml").load()

@@ -132,7 +132,7 @@ def find_model(checkpoint: str | Path, role: str = "") -> Path:
     """
     path = Path(checkpoint)
     if not path.is_dir():
-        raise UsageError(f"{path}: there is no such folder; expected that of a model, a checkpoint or a training")
+        raise UsageError(f"{path}: folder not found; expected that of a model, a checkpoint or a training")
     for each in _places(path):
         roles = _roles_in(each)
         if role in roles:

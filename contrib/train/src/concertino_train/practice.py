@@ -111,7 +111,7 @@ def practice_workflow(
         settings: other settings of `RoleWorkflow`, such as `turns`.
 
     Raises:
-        UsageError: there is no such environment here.
+        UsageError: the environment does not exist here.
     """
     if environment not in ("plan-path", "sudoku"):
         raise UsageError(f"practice_workflow({environment!r}): expected 'plan-path' or 'sudoku'")

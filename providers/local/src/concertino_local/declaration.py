@@ -44,7 +44,7 @@ def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
     for key in ("adapter", "template"):
         given = getattr(settings, key)
         if given is not None and not Path(given).expanduser().exists():
-            raise SpecError(f"model {name!r}: {key}={given!r}; there is no such file or folder")
+            raise SpecError(f"model {name!r}: {key}={given!r}; file or folder not found")
     limits = [limit for limit in (settings.context, context_limit(config)) if limit]
     what = f"{config['model_type']} model" if config.get("model_type") else "language model"
     return ModelSpec(
@@ -64,7 +64,7 @@ def _read_config(name: str, settings: LocalSettings) -> dict[str, Any]:
     if not folder.is_dir():
         if looks_like_a_folder(settings.path):
             raise SpecError(
-                f"model {name!r}: path={settings.path!r}; there is no such folder. Relative paths count from the "
+                f"model {name!r}: path={settings.path!r}; folder not found. Relative paths count from the "
                 f"working directory {str(Path.cwd())!r}"
             )
         return {}

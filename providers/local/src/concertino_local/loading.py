@@ -95,7 +95,7 @@ def find_folder(path: str) -> Path:
     if folder.is_dir():
         return folder
     if looks_like_a_folder(path):
-        raise caller_error(f"path={path!r}: there is no such folder; the working directory is {str(Path.cwd())!r}")
+        raise caller_error(f"path={path!r}: folder not found; the working directory is {str(Path.cwd())!r}")
     from huggingface_hub import snapshot_download
 
     try:

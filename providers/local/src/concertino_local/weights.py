@@ -38,7 +38,7 @@ def replace_weights(session: Session, weights: Weights, version: str) -> str:
         else:
             folder = Path(weights).expanduser()
             if not folder.is_dir():
-                raise caller_error(f"load_weights({str(weights)!r}): there is no such folder")
+                raise caller_error(f"load_weights({str(weights)!r}): folder not found")
             if (folder / "adapter_config.json").is_file():
                 network = with_adapter(_without_adapter(network), str(folder))
             else:

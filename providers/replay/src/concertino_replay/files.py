@@ -202,7 +202,7 @@ def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         # `splitlines` would also break at U+2028, which JSON allows inside a text.
         lines = file.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
-        raise RecordingError(f"{file}: there is no such file; expected a file of JSON Lines") from None
+        raise RecordingError(f"{file}: file not found; expected a file of JSON Lines") from None
     except (OSError, UnicodeDecodeError) as error:
         raise RecordingError(f"{file}: cannot be read: {error}") from error
     for number, line in enumerate(lines, 1):

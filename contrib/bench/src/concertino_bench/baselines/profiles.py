@@ -164,7 +164,7 @@ class RouterProfile:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
         except FileNotFoundError:
             step = "make one with RouterProfile.fit(rows).save(path)"
-            raise UsageError(f"router profile {path}: there is no such file; {step}") from None
+            raise UsageError(f"router profile {path}: file not found; {step}") from None
         except (OSError, ValueError, RecursionError) as error:
             raise UsageError(f"router profile {path}: cannot be read: {error}") from None
         if not isinstance(data, dict) or data.get("format") != FORMAT:

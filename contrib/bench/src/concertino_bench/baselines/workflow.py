@@ -135,7 +135,7 @@ def read_graph(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
         data = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except FileNotFoundError:
-        raise UsageError(f"workflow {path}: there is no such file; expected a TOML or JSON file") from None
+        raise UsageError(f"workflow {path}: file not found; expected a TOML or JSON file") from None
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"workflow {path}: cannot be read: {error}") from None
     if not isinstance(data, dict):

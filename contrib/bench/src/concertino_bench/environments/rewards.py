@@ -145,7 +145,7 @@ def coefficients(domain: str, role: str) -> Mapping[str, float]:
     """The weights of a role's scores.
 
     Raises:
-        ValueError: there is no such domain or role; names those that there are.
+        ValueError: an unknown domain or role; names the known ones.
     """
     if domain not in COEFFICIENTS:
         raise ValueError(f"domain={domain!r}: expected one of {', '.join(COEFFICIENTS)}")

@@ -85,7 +85,7 @@ def workflow_for(environment: str, *, python: str = "python", **settings: Any) -
         settings: other settings of `RoleWorkflow`, such as `turns`.
 
     Raises:
-        ValueError: there is no such environment.
+        ValueError: the environment does not exist.
     """
     if environment not in MEMBERS:
         raise ValueError(f"environment={environment!r}: expected one of {', '.join(MEMBERS)}")

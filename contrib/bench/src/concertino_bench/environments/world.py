@@ -141,7 +141,7 @@ def _ran(seen: Observation) -> Ran:
     """The result of a script, from the observation of the Python tool.
 
     Raises:
-        CallFailed: nothing was run: there is no such tool, or the budget or the time was used up.
+        CallFailed: nothing was run: the tool does not exist, or the budget or the time was used up.
     """
     # A script that failed still has its output as content; without any, nothing was run.
     if not isinstance(seen.content, Mapping):

@@ -179,7 +179,7 @@ def read_rows(path: str | Path) -> Iterator[DataRow]:
     The file is looked for at once, and read as the rows are taken.
 
     Raises:
-        DataError: there is no such file, it is of another format, or, later, a row cannot be read, or there is none.
+        DataError: the file does not exist, it is of another format, or, later, a row cannot be read, or there is none.
     """
     return _rows(path, checked(path, EXTENSIONS))
 
@@ -200,7 +200,7 @@ def checked(path: str | Path, extensions: tuple[str, ...]) -> Path:
     if not file.exists():
         beside = [name.name for name in file.parent.iterdir()] if file.parent.is_dir() else []
         near = near_names(file.name, beside, 1)
-        raise DataError(f"{path}: no such file; {f'did you mean {near[0]!r}?' if near else 'check the path'}")
+        raise DataError(f"{path}: file not found; {f'did you mean {near[0]!r}?' if near else 'check the path'}")
     if _extension(file) not in extensions:
         parquet = f": {_TO_JSONL}" if file.suffix == ".parquet" else ": convert or rename it"
         raise DataError(

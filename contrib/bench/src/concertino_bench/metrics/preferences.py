@@ -107,7 +107,7 @@ def preference_reward(items: Iterable[Item], preference: Preference, baseline: s
     that the baseline has not are missing.
 
     Raises:
-        ValueError: there is no such system.
+        ValueError: the system does not exist.
     """
     items = list(items)
     names, weights = _weights(preference)

@@ -132,7 +132,7 @@ def find_writer(pool: Pool, writer: str | ModelSpec | None) -> ModelSpec | None:
     """The writer's spec. No other role stands in for a name that is not there.
 
     Raises:
-        PoolError: there is no such model or role, or the short name is ambiguous.
+        PoolError: an unknown model or role, or the short name is ambiguous.
     """
     if writer is None or isinstance(writer, ModelSpec):
         return writer

@@ -93,7 +93,7 @@ def choose_graders(tasks: Sequence[Task], graders: Sequence[Grader], name: str =
     """By task id, who grades it: the grader asked for, else the one that the task names, else that of its kind.
 
     Raises:
-        UsageError: there is no such grader, none for a kind, or two; or a task lacks what its grader needs.
+        UsageError: an unknown grader, none for a kind, or two; or a task lacks what its grader needs.
     """
     by_name = {grader.name: grader for grader in graders}
     by_kind: dict[str, Grader] = {}

@@ -33,7 +33,7 @@ def ferry_tasks(*, kind: str = "") -> Iterator[Task]:
         kind: only "look", "act", "refuse" or "recover".
 
     Raises:
-        DataError: there is no such kind.
+        DataError: the kind does not exist.
     """
     rows = task_rows()
     kinds = list(dict.fromkeys(row.axis for row in rows))

@@ -34,7 +34,7 @@ def make_named(section: Named, known: Mapping[str, str], key: str, **more: Any) 
         more: further arguments.
 
     Raises:
-        UsageError: there is no such function, or it refuses the arguments.
+        UsageError: the function does not exist, or it refuses the arguments.
     """
     target = known.get(section.name, section.name)
     module, colon, attribute = target.partition(":")
@@ -58,7 +58,7 @@ def make_strategy(section: StrategySection) -> Strategy:
         section: its name and its settings.
 
     Raises:
-        UsageError: there is no such strategy or setting, or it refuses a value; gives near names.
+        UsageError: an unknown strategy or setting, or it refuses a value; gives near names.
     """
     from concertino.strategies import installed_strategy
 

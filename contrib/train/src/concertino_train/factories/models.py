@@ -58,7 +58,7 @@ def load_model(config: TrainConfig, texts: Iterable[str] = ()) -> LoadedPolicy:
         texts: that a new tokenizer is trained on.
 
     Raises:
-        UsageError: there is no such model here, or it cannot be trained; says what to do.
+        UsageError: the model does not exist here, or it cannot be trained; says what to do.
     """
     if config.model.path:
         loaded = _from_path(config, config.model.path)
@@ -122,7 +122,7 @@ def load_weights(config: TrainConfig, path: str) -> Any:
     """A model, with the adapter on it where the folder is an adapter's.
 
     Raises:
-        UsageError: there is no such model here.
+        UsageError: the model does not exist here.
     """
     from transformers import AutoModelForCausalLM
 

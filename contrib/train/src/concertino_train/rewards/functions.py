@@ -103,7 +103,7 @@ def spent(episode: Episode, of: str, *, policy: bool = True, who: str = "this re
 
     Raises:
         UnpricedError: $ are asked for, and a price is not known.
-        UsageError: there is no such thing to spend.
+        UsageError: this cannot be spent.
     """
     if of not in SPENDING:
         raise UsageError(f"of={of!r}: {did_you_mean(of, list(SPENDING))}")

@@ -65,7 +65,7 @@ def imported_term(word: str) -> type[Term]:
     """The term behind `module:name`: a class of terms, or a function of an episode.
 
     Raises:
-        UsageError: there is no such thing.
+        UsageError: an unknown name.
     """
     module, _, attribute = word.partition(":")
     try:

@@ -62,7 +62,7 @@ def sft_arguments(settings: SftSettings, rows: int) -> TrainingArguments:
     """The settings as TRL's arguments, by an explicit table.
 
     Raises:
-        UsageError: `batch` cannot be divided among processes and forward passes, or there is no such device.
+        UsageError: `batch` cannot be divided among processes and forward passes, or the device does not exist.
     """
     import torch
     from trl.trainer.sft_config import SFTConfig

@@ -90,7 +90,7 @@ class Study:
         for each in self.expects:
             if each.arm not in names[1:] or each.measure not in self.measures:
                 raise UsageError(
-                    f"study {self.name}: expects {each.arm}, {each.measure}; there is no such arm or measure"
+                    f"study {self.name}: expects {each.arm}, {each.measure}; the study has no such arm or measure"
                 )
             if each.least is None and each.most is None:
                 raise UsageError(f"study {self.name}: expects nothing of {each.arm}, {each.measure}; give a bound")

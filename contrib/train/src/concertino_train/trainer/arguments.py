@@ -28,7 +28,7 @@ def grpo_arguments(algorithm: Algorithm, folder: Path | str, *, save_every: int 
         save_every: steps of rollouts between checkpoints; 0 for none.
 
     Raises:
-        UsageError: the installed TRL lacks an argument, or there is no such device.
+        UsageError: the installed TRL lacks an argument, or the device does not exist.
     """
     table = {**_loss(algorithm), **_schedule(algorithm), **_machine(algorithm)}
     table |= {

@@ -90,7 +90,7 @@ class RoleTrainers:
             What `transformers.Trainer.train` gives, by role.
 
         Raises:
-            UsageError: there is no such step.
+            UsageError: the step does not exist.
         """
         checkpoints = self._common() if resume else dict.fromkeys(self.trainers)
         self._baton = _Baton(list(self.trainers))

@@ -245,7 +245,7 @@ def _read_result(output: str, limits: ScriptLimits) -> ScriptOutcome:
     """The execution that the runner's line describes.
 
     Raises:
-        SandboxFault: there is no such line, or it is damaged.
+        SandboxFault: the line does not exist, or it is damaged.
     """
     _, found, line = output.rpartition(MARK)
     if not found:

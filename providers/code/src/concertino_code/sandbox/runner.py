@@ -131,7 +131,7 @@ def _file(box: str, name: str, most: int) -> dict[str, Any]:
     path = os.path.join(box, name)  # noqa: PTH118
     # A link may lead out of the folder.
     if os.path.realpath(path) != os.path.join(os.path.realpath(box), name) or not os.path.isfile(path):  # noqa: PTH113, PTH118
-        return {"error": "there is no such regular file"}
+        return {"error": "regular file not found"}
     if os.path.getsize(path) > most:  # noqa: PTH202
         return {"error": f"{os.path.getsize(path)} bytes; at most {most} are given back"}  # noqa: PTH202
     with open(path, "rb") as file:  # noqa: PTH123

@@ -87,7 +87,7 @@ class ChatCodec(TemplateCodec, Codec):
             options: `thoughts`, and values that the template reads, such as `enable_thinking=False`.
 
         Raises:
-            UsageError: there is no such folder, or nothing can be trained with it; it says why and what to do.
+            UsageError: the folder does not exist, or nothing can be trained with it; it says why and what to do.
         """
         tokenizer = _open(source) if isinstance(source, (str, Path)) else source
         thoughts = options.pop("thoughts", None)

@@ -116,7 +116,7 @@ def template_text(tokenizer: Any, template: str | Path | None) -> str:
             of the tokenizer's own that TRL has for training; else a file, or the template itself.
 
     Raises:
-        UsageError: there is no such template.
+        UsageError: the template does not exist.
     """
     if template is None:
         if own := own_template(tokenizer):

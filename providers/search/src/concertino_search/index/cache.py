@@ -89,7 +89,7 @@ def index_state(
         `stale` where there is only one of an older content; the folder of the present one; how many passages it has.
 
     Raises:
-        CorpusError: there is no such corpus.
+        CorpusError: the corpus does not exist.
     """
     cache = cache or default_cache()
     stamp = _Stamp(cache, corpus, options)

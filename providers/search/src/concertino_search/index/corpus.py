@@ -32,14 +32,14 @@ def corpus_files(path: Path) -> list[Path]:
     """The files of a corpus, in order.
 
     Raises:
-        CorpusError: there is no such file or folder, or nothing in it that can be read.
+        CorpusError: the file or folder does not exist, or nothing in it can be read.
     """
     if path.is_file():
         if path.suffix.lower() not in SUFFIXES:
             raise CorpusError(f"{path}: expected a file that ends in {', '.join(SUFFIXES)}")
         return [path]
     if not path.is_dir():
-        raise CorpusError(f"corpus {path}: there is no such file or folder; correct the path")
+        raise CorpusError(f"corpus {path}: file or folder not found; correct the path")
     found = sorted(
         file
         for file in path.rglob("*")

@@ -44,7 +44,7 @@ def web_search_tool(
         max_chars: characters of one result of the tool, at most.
 
     Raises:
-        SpecError: there is no such back-end.
+        SpecError: the back-end does not exist.
     """
     if isinstance(backend, str):
         if backend not in BACKENDS:

@@ -109,7 +109,7 @@ def read_shapes(folder: Path) -> Shapes:
     """
     files = sorted(folder.glob("*.safetensors"))
     if not files:
-        what = "no *.safetensors in it" if folder.is_dir() else "no such folder"
+        what = "no *.safetensors in it" if folder.is_dir() else "folder not found"
         raise UsageError(f"{folder}: {what}; expected weights as save_pretrained writes them")
     index = folder / "model.safetensors.index.json"
     if index.is_file():
