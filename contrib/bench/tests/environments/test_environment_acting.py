@@ -394,6 +394,18 @@ def test_where_an_action_may_have_one_move_each_move_is_scored_by_itself() -> No
         environment.step("RR")
 
 
+def test_hints_say_which_neighbours_are_free_and_where_the_goal_lies() -> None:
+    (task,) = tasks("plan-path", 1, hints=True)
+    assert "Neighbours: U " in environment_of(task).observation
+    environment = PlanPath(("S..", "##.", "G.."), hints=True)
+    said = "Neighbours: U wall, D wall, L wall, R free. The goal: below, same column."
+    assert environment.observation.endswith(said)
+    seen = [environment.step(move).observation for move in "RRDDL"]
+    assert seen[-1].endswith("Neighbours: U wall, D wall, L free, R free. The goal: same row, left.")
+    assert "Neighbours" not in environment.step("L").observation
+    assert "Neighbours" not in PlanPath(("S..", "##.", "G..")).observation
+
+
 def test_the_moves_of_an_action_are_an_option_of_the_tasks() -> None:
     (task,) = tasks("plan-path", 1, at_once=2)
     assert "An action may have 2 moves." in task.question

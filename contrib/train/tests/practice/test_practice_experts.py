@@ -104,6 +104,13 @@ def test_an_expert_does_what_the_user_prefers() -> None:
     assert units["cheap"] < units["fast"] < units["sure"]
 
 
+def test_an_expert_that_ignores_wishes_spends_alike_under_all() -> None:
+    def units(wish: str) -> float:
+        return sum(seen.usage.units for seen in called(lead("rounds", 24, Habits(ignores=1.0), wish=wish)))
+
+    assert abs(units("cheap") - units("sure")) < 0.1 * units("cheap")
+
+
 def test_the_same_habits_give_the_same_runs() -> None:
     habits = Habits(serial=0.5, slips=0.2, careless=0.3)
     texts = [[each.text for run, _ in lead("rounds", 12, habits) for each in run.rounds] for _ in range(2)]

@@ -86,7 +86,9 @@ DOMAINS: Mapping[str, Domain] = {
             plan_path.canonical,
             plan_path.question,
             plan_path.oracle,
-            lambda instance, **_: plan_path.PlanPath(instance["rows"], instance.get("at_once")),
+            lambda instance, **_: plan_path.PlanPath(
+                instance["rows"], instance.get("at_once"), instance.get("hints", False)
+            ),
         ),
         Domain(
             "sudoku",
@@ -163,8 +165,8 @@ def tasks(
         split: "train" or "test"; they share no instance, whatever the seeds.
         level: by default the paper's size, where it has one.
         start: the index to begin with.
-        options: of the environment: `walls` and `at_once` (moves of an action) of plan-path, `blanks` of sudoku, `side`
-            of sokoban, `style` of code.
+        options: of the environment: `walls`, `at_once` (moves of an action) and `hints` (the neighbours in words) of
+            plan-path, `blanks` of sudoku, `side` of sokoban, `style` of code.
 
     Raises:
         ValueError: an option is out of range, before anything is generated; or fewer instances differ than were asked.

@@ -103,12 +103,14 @@ class PlanPath(ActingEnvironment):
     Args:
         rows: of the grid, as `Grid` has them.
         at_once: moves that an action may have; by default four for each cell.
+        hints: say in words which neighbours are free and where the goal lies, for policies that cannot read a grid.
     """
 
     domain = "plan-path"
 
-    def __init__(self, rows: Sequence[str], at_once: int | None = None) -> None:
+    def __init__(self, rows: Sequence[str], at_once: int | None = None, hints: bool = False) -> None:
         super().__init__()
+        self._hints = hints
         self.grid = Grid(tuple(rows))
         cells = len(self.grid.rows) * len(self.grid.rows[0])
         self.most_at_once, self.most = at_once or 4 * cells, 8 * cells
@@ -160,7 +162,17 @@ class PlanPath(ActingEnvironment):
             lines.append(f"You are at the goal, after {len(self._moves)} moves.")
         else:
             lines.append(f"You (A) are at {_place(self._cell)}, the goal (G) is at {_place(self.grid.goal)}.")
+            if self._hints:
+                lines.append(self._hint())
         return "\n".join(lines)
+
+    def _hint(self) -> str:
+        near = ((move, _moved(self._cell, step)) for move, step in MOVES.items())
+        sides = ", ".join(f"{move} {'free' if self.grid.free(cell) else 'wall'}" for move, cell in near)
+        down, right = self.grid.goal[0] - self._cell[0], self.grid.goal[1] - self._cell[1]
+        row = "same row" if not down else "below" if down > 0 else "above"
+        column = "same column" if not right else "right" if right > 0 else "left"
+        return f"Neighbours: {sides}. The goal: {row}, {column}."
 
     def judge(self, action: Any, ran: Sequence[Ran] = ()) -> Stepped:
         """Make the moves up to the goal, or up to the first that is not legal."""
@@ -243,12 +255,15 @@ class PlanPath(ActingEnvironment):
         return {"format": 1.0, "runs": float(turn.ran and made > 0 and not illegal), "potential": kept}
 
 
-def draw(rng: Random, side: int, walls: float | None = None, at_once: int | None = None) -> dict[str, Any] | None:
+def draw(
+    rng: Random, side: int, walls: float | None = None, at_once: int | None = None, hints: bool = False
+) -> dict[str, Any] | None:
     """A grid at random; None if it has no way, or a way of fewer moves than half its side.
 
     Args:
         walls: share of cells that are walls; drawn by default.
         at_once: moves that an action may have.
+        hints: as in `PlanPath`.
     """
     if at_once is not None and at_once < 1:
         raise ValueError(f"at_once={at_once}: expected 1 or more moves, or nothing")
@@ -263,7 +278,7 @@ def draw(rng: Random, side: int, walls: float | None = None, at_once: int | None
     grid = Grid(tuple("".join(signs.get((row, column), ".") for column in range(side)) for row in range(side)))
     if grid.distances.get(start, 0) < side // 2:
         return None
-    return {"rows": list(grid.rows), **({"at_once": at_once} if at_once else {})}
+    return {"rows": list(grid.rows), **({"at_once": at_once} if at_once else {}), **({"hints": True} if hints else {})}
 
 
 def canonical(instance: Mapping[str, Any]) -> str:

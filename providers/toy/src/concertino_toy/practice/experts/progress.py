@@ -32,6 +32,7 @@ class Habits:
         slips: share of turns that are malformed first, 0 to 1; the next turn corrects it.
         careless: share of parts that are asked of the member that knows all poorly, or given up at the first failure.
         repeat: share of failures after which the same member is asked again; else another one.
+        ignores: share of questions whose wish ("Keep it cheap.") is passed over.
         seed: another seed, other choices.
     """
 
@@ -39,10 +40,11 @@ class Habits:
     slips: float = 0.0
     careless: float = 0.0
     repeat: float = 0.5
+    ignores: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("serial", "slips", "careless", "repeat"):
+        for name in ("serial", "slips", "careless", "repeat", "ignores"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"Habits({name}={getattr(self, name)!r}): expected a share from 0 to 1")
 
@@ -122,7 +124,9 @@ class QuestionProgress:
     def __post_init__(self) -> None:
         self.parts: list[QuestionPart] = read_question(self.question)
         self.attempts = [[] for _ in self.parts]
-        self.wish = next((name for name, text in WISHES.items() if text and text in self.question), "none")
+        ignored = self.habits.draws("ignores", self.question)
+        wishes = (name for name, text in WISHES.items() if text and text in self.question)
+        self.wish = "none" if ignored else next(wishes, "none")
 
     def value(self, part: int) -> str:
         """What is known of a part; empty if nothing is."""
