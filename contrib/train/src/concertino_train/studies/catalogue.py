@@ -47,8 +47,11 @@ _TWO_WISHES = (
     'pool.variation.preferences=[{text: "Keep it cheap.", accuracy: 1.0, usd: 1.0}, '
     '{text: "Be sure.", accuracy: 1.0, members: {birch: 1.0, elm: 1.0, gorse: 1.0, ivy: 1.0}}]',
     "pool.variation.preference_share=1.0",
+    "data.collect.teacher={name: practice, slips: 0.05, careless: 0.3, ignores: 0.75}",
+    "trainer.rl.steps=100",
 )
-"""A wish and its counter-wish, each as often as the other; who wants to be sure likes the sure members."""
+"""A wish and its counter-wish, each as often as the other; who wants to be sure likes the sure members. The teacher
+passes over three wishes in four: what he obeyed always would leave reinforcement nothing to add."""
 _CONTRAST = (
     "reward={terms: {correct: {term: shared/correct}, contrast: {term: toolorchestra/contrast, weight: 0.5, "
     "when: right, most_usd: 0.05, against: {accuracy: 1.0, "
@@ -65,18 +68,20 @@ preset's weights of 0.5, a fifth of the units is saved and greedy success falls 
 _OVER_TURNS = ("algorithm.grouping=trajectory", "rollout.tree=null")
 _STEPWISE = (
     "rollout.strategy={name: role-workflow, make: practice, environment: plan-path, stepwise: true, turns: 10}",
-    "tasks.train=[{set: environments/plan-path, options: {split: train, level: 5, at_once: 1, count: 4000}}]",
-    "tasks.eval=[{set: environments/plan-path, options: {split: test, level: 5, at_once: 1, count: 300}}]",
-    "data.collect.tasks=[{set: environments/plan-path, options: {split: train, level: 5, at_once: 1, count: 800, "
-    "start: 4000}}]",
-    "data.collect.teacher={name: practice, careless: 0.4}",
+    "tasks.train=[{set: environments/plan-path, options: {split: train, level: 6, at_once: 1, hints: true, "
+    "count: 4000}}]",
+    "tasks.eval=[{set: environments/plan-path, options: {split: test, level: 6, at_once: 1, hints: true, count: 300}}]",
+    "data.collect.tasks=[{set: environments/plan-path, options: {split: train, level: 6, at_once: 1, hints: true, "
+    "count: 800, start: 4000}}]",
+    "data.collect.teacher={name: practice, careless: 0.75}",
     "trainer.sft.steps=400",
     "trainer.rl.steps=200",
     "trainer.rl.eval_every=200",
-    "trainer.rl.learning_rate=3.0e-4",
+    "trainer.rl.learning_rate=5.0e-4",
     "rollout.tree.branch=sampled",
 )
-"""Ten decisions, each with a credit of its own; taught for so short a time that most ways are not found yet. The runs
+"""Ten decisions, each with a credit of its own. The teacher moves at random: teaching gives the form and nothing else.
+The neighbours stand in the prompt in words, because a policy of this size reads grids badly. The runs
 continue with a candidate drawn evenly: with the best one, the policy learns at places that it never reaches alone."""
 _SUDOKU = (
     "rollout.strategy.environment=sudoku",
