@@ -135,6 +135,18 @@ class System:
             time.sleep(0.02)
         return time.monotonic() - began
 
+    def files_when(self, expected: list[str] | None, folder: Path) -> list[str]:
+        """Files of a folder, once they are those expected, or patience ends.
+
+        The guard has no mark, and removes files after the last process of the server has ended.
+        """
+        began = time.monotonic()
+        while True:
+            files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+            if expected is None or files == expected or time.monotonic() - began > PATIENCE:
+                return files
+            time.sleep(0.02)
+
 
 class Owner:
     """A program under test, and what it says.
@@ -199,7 +211,7 @@ def run_owner(system: System, request: pytest.FixtureRequest) -> Iterator[Callab
     system.settle()
     for owner in owners:
         folder = Path(owner.said["log"]).parent
-        files = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
+        files = system.files_when(owner.leaves, folder)
         shutil.rmtree(folder, ignore_errors=True)
         assert owner.leaves is None or files == owner.leaves
 
