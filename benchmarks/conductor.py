@@ -9,6 +9,10 @@ exercises  pools and questions drawn as in training, of another seed, at three r
 demo       questions of `concertino demo`, with the faults that are built into its members, and without them
 replay     six recorded models, 160 questions of GSM8K: one a run, four a run, four a run while calls fail, and one a
            run in another order for each question, alone and behind `concertino-scorer`
+forms      1,000 runs over pools that once broke the form of a call or of an answer: names of several words, answers of
+           three digits, models without a tool, twenty members. Everybody knows the answer
+cards      whom it asks first behind the scorer, by cards of authors that no training read; with the cards permuted, and
+           with the order reversed
 
 Everything is greedy. A run is *right* if all of its answers are; `replay` counts questions. `single-model` and
 `majority-vote` are the systems of concertino-bench, on the same questions and the same answers; the teacher is the
@@ -29,11 +33,10 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 import concertino as ct
 import concertino_replay
@@ -44,12 +47,12 @@ from concertino_bench import System, Task, Verdict
 from concertino_bench.baselines import systems
 from concertino_bench.graders import Numeric
 from concertino_bench.tasks.unseen import unseen_pool
-from concertino_scorer import Scorer
 from concertino_toy.conductor import TINY, TinyConductor, strategy
 from concertino_toy.demo import demo_members, demo_question
 from concertino_toy.exercises import Assignee, ConductorTeacher, boxes, is_clean, try_out
 
 Row = dict[str, Any]
+T = TypeVar("T")
 NAMES = {
     "Mixtral-8x7B-Instruct-v0.1": "mixtral",
     "gpt3-6b_finetuning": "small",
@@ -72,11 +75,11 @@ def exercises(model: ct.Model, count: int) -> list[Row]:
     return rows
 
 
-async def several(make: Callable[[int], Coroutine[Any, Any, ct.Run]], count: int) -> list[ct.Run]:
+async def several(make: Callable[[int], Coroutine[Any, Any, T]], count: int) -> list[T]:
     """Runs by their numbers, a few at once."""
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def one(number: int) -> ct.Run:
+    async def one(number: int) -> T:
         async with room:
             return await make(number)
 
@@ -143,7 +146,6 @@ def replay(model: ct.Model, count: int) -> list[Row]:
     pool = ct.Pool([specs[name] for name in NAMES])
     known = [Task(q.id, q.text, (q.gold,), "number") for q in recording.questions.values()][: min(120, count)]
     described = pool.describe({name: _share_of(name, pool, known) for name in NAMES})
-    scorer = Scorer.shipped()
     rows = []
     for system in systems(pool, ["single-model", "majority-vote"], answers="number", leader=STRONG):
         found = asyncio.run(outcomes(system, pool, tasks)).values()
@@ -166,7 +168,7 @@ def replay(model: ct.Model, count: int) -> list[Row]:
         ("tiny, four questions a run", model, 4, pool, None),
         ("tiny, four questions a run, 20% of calls fail", model, 4, broken, None),
         ("tiny, one question a run, shuffled", model, 1, described, _shuffled),
-        ("tiny, one question a run, shuffled, behind the scorer", model, 1, described, partial(_ranked, scorer)),
+        ("tiny, one question a run, shuffled, behind the scorer", model, 1, described, _ranked),
     ):
         found = asyncio.run(conducted(leader, members.offering("*"), tasks, size, arrange))
         rows.append({"what": f"replay, {what}", **found})
@@ -180,12 +182,145 @@ def _share_of(name: str, pool: ct.Pool, tasks: list[Task]) -> str:
     return f"Answered {right} of {len(tasks)} questions of grade-school mathematics correctly."
 
 
+_BEST_LAST = ct.Shortlist("scorer/best", best="last")
+
+
 def _shuffled(question: str, pool: ct.Pool) -> ct.Pool:
     return unseen_pool(pool, ["order"], question)
 
 
-def _ranked(scorer: Scorer, question: str, pool: ct.Pool) -> ct.Pool:
-    return scorer.shortlist(question, _shuffled(question, pool), best="last")
+def _ranked(question: str, pool: ct.Pool) -> ct.Pool:
+    return _BEST_LAST(question, _shuffled(question, pool))
+
+
+REPLIES = (
+    "The answer is {}.",
+    "#### {}",
+    "\\boxed{{{}}}",
+    "I worked it out step by step. The answer is {}.",
+    "First I counted the boxes, then I took away what was sold. The answer is {}.",
+    "Let me see. There are 12 of them, and 3 more came.\n#### {}",
+    "It comes to {}.",
+    "In the end there are {} left.",
+)
+WORDS = (
+    "river",
+    "north",
+    "quiet",
+    "amber",
+    "stone",
+    "maple",
+    "harbor",
+    "violet",
+    "copper",
+    "winter",
+    "meadow",
+    "lantern",
+)
+
+
+def forms(model: ct.Model, count: int) -> list[Row]:
+    """Runs over pools that once broke the form of a call or of an answer."""
+    leader = ct.Orchestrator(model, strategy(), arrange=_BEST_LAST)
+    rows = []
+    for what, members, words, most in (
+        ("names of four words", 6, 4, 99),
+        ("answers of three digits", 4, 1, 999),
+        ("models alone", 6, 2, 999),
+        ("twenty members", 20, 2, 999),
+    ):
+
+        async def one(
+            number: int, what: str = what, members: int = members, words: int = words, most: int = most
+        ) -> tuple[ct.Run, str]:
+            chance = Random(f"forms {what} {number}")
+            answer = str(chance.randint(max(10, most // 10 + 1), most))
+            names = ["_".join(chance.sample(WORDS, words)) + f"_{place}" for place in range(members)]
+            reply = chance.choice(REPLIES).format(answer)
+            pool = ct.Pool([_knowing(name, reply, model=what == "models alone") for name in names])
+            pool = pool.offering("*") if what == "models alone" else pool
+            question = f"How many eggs does {chance.choice(('Ada', 'Ben', 'Cleo'))} have after {number + 2} days?"
+            return await leader.run(question, pool=pool), answer
+
+        runs = asyncio.run(several(one, count // 4))
+        good = [run.stop == "answered" and is_clean(run) for run, _ in runs]
+        right = [boxes(run) == (answer,) for run, answer in runs]
+        rows.append(
+            {
+                "what": f"forms, {what}",
+                "runs": len(runs),
+                "right": fmean(right),
+                "clean": fmean(good),
+                "recovered": 0.0,
+                "failed": 0,
+                "rounds": fmean(len(run.rounds) for run, _ in runs),
+                "wrong": [number for number, (a, b) in enumerate(zip(good, right, strict=True)) if not (a and b)],
+            }
+        )
+    return rows
+
+
+def _knowing(name: str, reply: str, *, model: bool) -> ct.ToolSpec | ct.ModelSpec:
+    """A member that always replies the same."""
+    description = "Answers questions about sums."
+    if model:
+        return ct.ModelSpec(name, lambda: _Replying(reply), description=description)
+    schema = {"type": "object", "properties": {"task": {"type": "string"}}, "required": ["task"]}
+    return ct.ToolSpec.from_schema(name, description, schema, lambda arguments: reply)
+
+
+class _Replying(ct.Model):
+    def __init__(self, reply: str) -> None:
+        self._reply = reply
+
+    async def chat(self, request: ct.ChatRequest) -> ct.Reply:
+        """Always the same."""
+        return ct.Reply(self._reply)
+
+
+def cards(model: ct.Model, count: int) -> list[Row]:
+    """Whom the conductor asks first behind the scorer, by cards of authors that training did not read."""
+    from concertino_train.scorer import TEST, CastSettings, Voice, draw_cast, load_topics
+
+    voices, topics = [Voice(author) for author in TEST], load_topics("test")
+    leader = ct.Orchestrator(model, strategy(), arrange=_BEST_LAST)
+    rows = []
+    for size, what in ((6, "as they are"), (20, "as they are"), (6, "permuted"), (6, "reversed")):
+        settings = CastSettings(sizes=(size,), modes=("general",), lying=0.0, silent=0.0, gap=0.12)
+
+        async def one(number: int, size: int = size, what: str = what, settings: Any = settings) -> tuple[bool, ct.Run]:
+            chance = Random(f"cards {size} {number}")
+            cast = draw_cast(voices, topics, chance, settings)
+            best = max(range(size), key=lambda place: cast.cards[place].share)
+            texts = [card.text for card in cast.cards]
+            if what == "permuted":
+                # A derangement: each description moves on by the same number of members.
+                by = chance.randrange(1, size)
+                texts, best = [texts[(place - by) % size] for place in range(size)], (best + by) % size
+            members = [_described(card.name, text) for card, text in zip(cast.cards, texts, strict=True)]
+            pool = ct.Pool(members[::-1] if what == "reversed" else members)
+            run = await leader.run(cast.question, pool=pool, budget=ct.Budget(rounds=2))
+            first = next((call.name for round_ in run.rounds for call in round_.plan.calls), "")
+            return first == cast.cards[best].name, run
+
+        found = asyncio.run(several(one, count))
+        rows.append(
+            {
+                "what": f"cards, best of {size} first, {what}",
+                "runs": count,
+                "right": fmean(good for good, _ in found),
+                "clean": fmean(is_clean(run) for _, run in found),
+                "recovered": 0.0,
+                "failed": 0,
+                "rounds": fmean(len(run.rounds) for _, run in found),
+            }
+        )
+    return rows
+
+
+def _described(name: str, description: str) -> ct.ToolSpec:
+    schema = {"type": "object", "properties": {"task": {"type": "string"}}, "required": ["task"]}
+    return ct.ToolSpec.from_schema(name, description, schema, lambda arguments: "The answer is 42.")
 
 
 async def conducted(
@@ -228,10 +363,18 @@ def judged(run: ct.Run, group: Sequence[Task]) -> list[bool]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = {"exercises": (exercises, 200), "demo": (demo, 60), "replay": (replay, 160)}
+    parts = {
+        "exercises": (exercises, 200),
+        "demo": (demo, 60),
+        "replay": (replay, 160),
+        "forms": (forms, 1000),
+        "cards": (cards, 200),
+    }
     parser.add_argument("--only", choices=parts, action="append", help="a part; may be repeated")
     parser.add_argument("--folder", type=Path, default=TINY, help="of the model")
-    parser.add_argument("--count", type=int, help="runs, or questions, of each part; by default 200, 60 and 160")
+    parser.add_argument(
+        "--count", type=int, help="runs, or questions, of each part; by default 200, 60, 160, 1000 and 200"
+    )
     parser.add_argument("--quick", action="store_true", help="24 of each part: shows that it works")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
     given = parser.parse_args()

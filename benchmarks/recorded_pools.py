@@ -7,7 +7,9 @@
 gsm8k   six models, and the two halves A (GPT-4, both GPT-3 175B) and B (Mixtral, both GPT-3 6B), on the last questions
         of the recording. Descriptions say how many of the first 200 each model answered rightly; names and the order of
         the listing are drawn for each question. *First choice* asks whom `concertino-scorer` ranks first; *two cheap,
-        then the first choice* asks the two cheapest models, and the first choice where these differ.
+        then the first choice* asks the two cheapest models, and the first choice where these differ. *Two cheap,
+        if believed* asks them, too, and then the first choice where `ReplyTrust`, fitted to the first 200 questions,
+        does not believe the cheapest one; it is left out where the cheapest costs more than half of the best.
 skills  nine models, and six of them that complement each other: puzzles, code, mathematics, knowledge. The router knows
         the outcomes of 3,600 questions, and chooses for the others, which it never saw, by the 60 most similar.
 
@@ -22,7 +24,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -33,7 +35,7 @@ import concertino as ct
 import concertino_replay
 from baselines import DATA, PRICES, Outcome, outcomes
 from concertino_bench import System, Task
-from concertino_bench.baselines import Cascade, RouterProfile, SingleModel
+from concertino_bench.baselines import Cascade, ReplyTrust, RouterProfile, SingleModel
 from concertino_bench.tasks.unseen import unseen_pool
 from concertino_scorer import Scorer
 
@@ -78,16 +80,22 @@ def line_of(pool: str, system: str, right: Sequence[float], best: Sequence[float
     return Line(pool, system, len(right), fmean(right), fmean(ahead), 1.96 * stdev(ahead) / len(ahead) ** 0.5, cost)
 
 
+Alone = Mapping[str, Mapping[str, Outcome]]
+"""Outcomes of each model alone, by task."""
+
+
 # -- GSM8K ---------------------------------------------------------------------------------------------------------
 
 
 def gsm8k(count: int) -> list[Line]:
     """Six recorded models and their halves."""
-    tasks = [Task(q.id, q.text, (q.gold,), "number") for q in concertino_replay.read(DATA).questions.values()]
-    early, last = tasks[:EARLY][-count:], tasks[EARLY:][:count]
+    recording = concertino_replay.read(DATA)
+    tasks = [Task(q.id, q.text, (q.gold,), "number") for q in recording.questions.values()]
+    # A quick run asks fewer of the last questions; what is learned from the early ones needs all of these.
+    early, last = tasks[:EARLY], tasks[EARLY:][:count]
     specs = {spec.name: spec for spec in concertino_replay.models(DATA, prices=PRICES)}
     alone = {name: _alone(ct.Pool([spec]), [*early, *last]) for name, spec in specs.items()}
-    scorer, lines = Scorer.shipped(), []
+    cascade, lines = partial(_cascade, Scorer.shipped()), []
     for title, names in POOLS.items():
         described = ct.Pool([specs[name] for name in names]).describe(
             {name: f"Answered {_right(alone[name], early)} of {len(early)} sums rightly." for name in names}
@@ -95,9 +103,13 @@ def gsm8k(count: int) -> list[Line]:
         best = max(names, key=lambda name: _right(alone[name], last))
         against = [alone[best][task.id] for task in last]
         lines.append(_compared(title, f"best single model: {best}", against, against))
-        for system, arrange in {"first choice": _first, "two cheap, then the first choice": _cascade}.items():
+        for system, arrange in {"first choice": _first, "two cheap, then the first choice": cascade}.items():
             asked = System(system, Cascade(answers="number"), names[0], offer=("*",))
-            found = asyncio.run(outcomes(asked, described, last, partial(arrange, scorer)))
+            found = asyncio.run(outcomes(asked, described, last, arrange))
+            lines.append(_compared(title, system, list(found.values()), against))
+        if trusted := _trusted(recording, {name: alone[name] for name in names}, early):
+            system = "two cheap if believed, else the first choice"
+            found = asyncio.run(outcomes(System(system, trusted, names[0], offer=("*",)), described, last, cascade))
             lines.append(_compared(title, system, list(found.values()), against))
     return lines
 
@@ -107,7 +119,7 @@ def _alone(pool: ct.Pool, tasks: Sequence[Task]) -> dict[str, Outcome]:
     return asyncio.run(outcomes(System(model.name, SingleModel(), model.name), pool, tasks))
 
 
-def _right(found: dict[str, Outcome], tasks: Sequence[Task]) -> int:
+def _right(found: Mapping[str, Outcome], tasks: Sequence[Task]) -> int:
     return sum(found[task.id].right for task in tasks)
 
 
@@ -115,8 +127,11 @@ def _shuffled(question: str, pool: ct.Pool) -> ct.Pool:
     return unseen_pool(pool, ["names", "order"], question)
 
 
-def _first(scorer: Scorer, question: str, pool: ct.Pool) -> ct.Pool:
-    return scorer.shortlist(question, _shuffled(question, pool), 1)
+_BEST = ct.Shortlist("scorer/best", most=1)
+
+
+def _first(question: str, pool: ct.Pool) -> ct.Pool:
+    return _BEST(question, _shuffled(question, pool))
 
 
 def _cascade(scorer: Scorer, question: str, pool: ct.Pool) -> ct.Pool:
@@ -125,6 +140,31 @@ def _cascade(scorer: Scorer, question: str, pool: ct.Pool) -> ct.Pool:
     ranked = scorer.rank(question, shuffled, unit="usd")
     cheap = sorted(ranked[1:], key=lambda each: (each.price, -each.value))[:2]
     return shuffled.arranged([each.name for each in (*cheap, ranked[0])])
+
+
+def _trusted(recording: concertino_replay.Recording, alone: Alone, early: Sequence[Task]) -> Cascade | None:
+    """Two cheap models and then the best one; the cheapest is believed as far as the first replies teach.
+
+    None if it costs more than half of the best one, so that little can be saved.
+    """
+    spent = {name: sum(found[task.id].usd for task in early) for name, found in alone.items()}
+    best = max(alone, key=lambda name: _right(alone[name], early))
+    cheap, second = sorted((name for name in alone if name != best), key=lambda name: spent[name])[:2]
+    if spent[cheap] > spent[best] / 2:
+        return None
+    full = {name.rpartition("/")[2]: name for name in recording.models}
+    said = {name: recording.answers[full[name]] for name in (cheap, second)}
+    rows = (
+        {
+            "question": task.question,
+            "reply": said[cheap][task.id][0].text,
+            "others": [said[second][task.id][0].text],
+            "correct": alone[cheap][task.id].right,
+            "stronger": alone[best][task.id].right,
+        }
+        for task in early
+    )
+    return Cascade(answers="number", trusting=ReplyTrust.fit(rows))
 
 
 def _compared(pool: str, system: str, found: Sequence[Outcome], best: Sequence[Outcome]) -> Line:

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .plugins import *
     from .pool.live import LivePool as LivePool
     from .pool.pool import Pool as Pool
+    from .pool.shortlist import Shortlist as Shortlist
     from .runs.orchestrator import Orchestrator as Orchestrator
     from .runs.orchestrator import RunHandle as RunHandle
     from .runs.orchestrator import replay as replay
@@ -91,6 +92,7 @@ _NAMES = {
     "strategies.parallel_rounds": "ParallelRounds",
     "pool.live": "LivePool",
     "pool.pool": "Pool",
+    "pool.shortlist": "Shortlist",
     "traces": "Trace TraceStore",
     "executor": "Executor Limits",
     "runs.orchestrator": "Orchestrator RunHandle replay",

@@ -50,6 +50,7 @@ PUBLIC = [
     "RunHandle",
     "STOP_REASONS",
     "Sampling",
+    "Shortlist",
     "SpecError",
     "Status",
     "SteppedRun",

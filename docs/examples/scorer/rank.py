@@ -26,4 +26,6 @@ print("best first:", *[member.name for member in scorer.rank(question, pool)])
 print("cheapest that suffices:", scorer.rank(question, pool, sufficient=0.6)[0].name)
 seen = {"bilo": (0, 3)}  # three answers, all wrong: its card lies
 print("after three wrong answers:", scorer.rank(question, pool, evidence=seen)[0].name)
-print("a shortlist:", *[spec.name for spec in scorer.shortlist(question, pool, 2)])
+
+listed = ct.Shortlist("scorer/best", most=2)  # what Orchestrator(arrange=...) takes
+print("a shortlist:", *[spec.name for spec in listed(question, pool)])

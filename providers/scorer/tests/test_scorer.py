@@ -80,14 +80,6 @@ def test_prices_may_be_counted_in_money(scorer: Scorer) -> None:
 PRICES = {"dear": ct.Prices(input=10, output=20), "cheap": ct.Prices(input=1, output=2)}
 
 
-def test_a_shortlist_keeps_the_best_members_in_their_order(scorer: Scorer) -> None:
-    ranked = names(scorer)
-    assert [spec.name for spec in scorer.shortlist("Which acid?", POOL, 2)] == ranked[:2]
-    assert [spec.name for spec in scorer.shortlist("Which acid?", POOL, best="last")] == ranked[::-1]
-    with pytest.raises(ct.UsageError, match="most=0"):
-        scorer.shortlist("Which acid?", POOL, 0)
-
-
 @pytest.mark.parametrize("options", [{"price_weight": -1}, {"sufficient": 2}])
 def test_numbers_out_of_range_are_refused(scorer: Scorer, options: dict[str, Any]) -> None:
     with pytest.raises(ct.UsageError, match="expected 0 or more, and 0 to 1"):

@@ -63,6 +63,7 @@ _BEGUN_WITH = (
     "budget",
     "duplicates",
     "eager",
+    "shortlist",
     "no_trace",
     "durability",
     "record",
@@ -90,6 +91,9 @@ Examples:
 @click.option("--budget", default="", metavar="LIMITS", help="Such as usd=0.5,seconds=60,calls=20.")
 @click.option("--duplicates", type=click.Choice(["run", "reuse", "refuse"]), default="run", help="Repeated calls.")
 @click.option("--eager", is_flag=True, help="Start a call when its text is complete, while the model still writes.")
+@click.option(
+    "--shortlist", metavar="RANKING", help="List what a ranking puts first: scorer/best, or scorer/best,most=4."
+)
 @click.option("--trace", "folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Where to record the run.")
 @click.option("--no-trace", is_flag=True, help="Do not record the run.")
 @click.option(
@@ -147,6 +151,7 @@ def _start(
     budget: str,
     duplicates: str,
     eager: bool,
+    shortlist: str | None,
     folder: Path | None,
     no_trace: bool,
     durability: str,
@@ -154,6 +159,7 @@ def _start(
     replay: Path | None,
 ) -> None:
     from concertino.core.budget import Budget
+    from concertino.pool.shortlist import Shortlist
     from concertino.runs.orchestrator import Orchestrator
 
     if not question.strip():
@@ -168,7 +174,14 @@ def _start(
     if recording is not None:
         pool = _recorded(pool, recording)
     hooks: dict[str, Any] = recording.hooks if recording else {}
-    orchestrator = Orchestrator("orchestrator", chosen, duplicates=cast("Duplicates", duplicates), eager=eager, **hooks)
+    orchestrator = Orchestrator(
+        "orchestrator",
+        chosen,
+        duplicates=cast("Duplicates", duplicates),
+        eager=eager,
+        arrange=Shortlist.parse(shortlist) if shortlist else None,
+        **hooks,
+    )
     begin, path = fresh(orchestrator, question, pool, limits, folder, keep=not no_trace, durability=durability)
     show_run(begin, path, display, resume_with=choice)
     if recording is not None:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 _MARK = re.compile(r"\$\$\{|\$\{([^{}]*)(\}?)")
 _STEP = re.compile(r"\.([A-Za-z0-9_-]+)|\[(-?[0-9]{1,9})\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
+_BLANK_LINES = re.compile(r"\n\s*\n")
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 Path = tuple[str | int, ...]
@@ -55,6 +56,12 @@ def split(text: str) -> Iterator[str | Placeholder]:
         yield "${" if mark[1] is None else Placeholder(mark[1], mark.start(), mark.end(), bool(mark[2]))
     if position < len(text):
         yield text[position:]
+
+
+def paragraphs(text: str) -> list[str]:
+    """The paragraphs of a text; blank lines separate them."""
+    found = (part.strip("\n") for part in _BLANK_LINES.split(text))
+    return [part for part in found if part.strip()]
 
 
 def name_and_path(inner: str, known: Collection[str] = ()) -> tuple[str, Path]:

@@ -87,7 +87,7 @@ class Route:
         entries = [self._entry(spec, chat) for spec in models]
         question = chat.messages[-1].text if chat.messages else ""
         try:
-            names = ordered_by(self.scope.pool.ranking(self.router), question, entries)
+            names = ordered_by(self.scope.pool.ranking(self.router.ranking), question, entries)
         except Exception:
             logger.warning("router %r: its ranking failed; asking in the order given", self.router.name, exc_info=True)
             return models

@@ -1,4 +1,4 @@
-"""Rankings: whom to ask first for a question. Plugins offer them, a router uses one by its name `provider/name`.
+"""Rankings: whom to ask first for a question. Plugins offer them; routers and shortlists name one `provider/name`.
 
 Invariant: a ranking only orders. It sees no more than names, cards and prices, and cannot leave anyone out.
 """
@@ -12,22 +12,24 @@ from typing import Protocol, runtime_checkable
 
 @dataclass(frozen=True, slots=True)
 class RankingEntry:
-    """What a ranking reads of one model.
+    """What a ranking reads of one model or member.
 
     Attributes:
         name: in the pool.
         card: its description.
-        usd: what this request is expected to cost, in $; None where the price is unknown.
+        usd: what this request, or a usual call, is expected to cost, in $; None where the price is unknown.
+        units: cost units of a call; 0 for a model.
     """
 
     name: str
     card: str
     usd: float | None = None
+    units: float = 0.0
 
 
 @runtime_checkable
 class Ranking(Protocol):
-    """Orders models by how much it is worth asking them. Called in the event loop, so it must be quick."""
+    """Orders models or members by how much it is worth asking them. Called in the event loop, so it must be quick."""
 
     name: str
 
@@ -35,7 +37,7 @@ class Ranking(Protocol):
         """Their names, best first; entries that it does not name come after these, in the order given.
 
         Args:
-            question: the text of the last message.
+            question: the text of the last message, or the question of a run or a part of it.
         """
         ...
 

@@ -2,6 +2,7 @@
 
 pool     the value, and how it changes      file   pool files (TOML, YAML)      lock   pinned pools
 live     a pool that is exchanged while it serves     orchestrator_agent   an orchestrator as a member
+shortlist   the members that a ranking puts first
 
-They are public as `concertino.Pool` and `concertino.LivePool`.
+They are public as `concertino.Pool`, `concertino.LivePool` and `concertino.Shortlist`.
 """

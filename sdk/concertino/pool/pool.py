@@ -229,18 +229,15 @@ class Pool:
         # The recursion ends, because routers that lead to themselves were refused when the pool was made.
         return tuple(dict.fromkeys(model for name in found.models for model in self.behind(name)))
 
-    def ranking(self, router: RouterSpec) -> Ranking:
-        """The installed ranking that orders the models of a router.
+    def ranking(self, name: str) -> Ranking:
+        """The installed ranking `provider/name`.
 
         Raises:
             PoolError: it is not installed; names those that are.
         """
         from concertino.plugins.manager import default_manager
 
-        try:
-            return (self._manager or default_manager()).ranking(router.ranking)
-        except PoolError as error:
-            raise PoolError(f"router {router.name!r}: policy={router.policy!r}: {error}") from error
+        return (self._manager or default_manager()).ranking(name)
 
     def model(self, role_or_name: str) -> ModelSpec:
         """The model bound to a role, or of a name.
@@ -568,7 +565,10 @@ class Pool:
         _refuse_circles(routers)
         for router in routers:
             if router.ranking:
-                self.ranking(router)
+                try:
+                    self.ranking(router.ranking)
+                except PoolError as error:
+                    raise PoolError(f"router {router.name!r}: policy={router.policy!r}: {error}") from error
         for role, name in self._roles.items():
             if name not in models:
                 raise PoolError(f"role {role!r}: {self._unknown('model', name, models)}")

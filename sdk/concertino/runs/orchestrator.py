@@ -69,8 +69,8 @@ class Orchestrator:
         before: this orchestrator's own hooks, with the arguments of `concertino_before_call`; asked before those of
             plugins.
         after: as `before`, with the arguments of `concertino_after_call`; told after those of plugins.
-        arrange: makes the pool of each run from its question and the pool that it was given, such as a shortlist. A
-            run that is resumed keeps its members and their order.
+        arrange: makes the pool of each run from its question and the pool that it was given, such as a `Shortlist`. A
+            run that is resumed keeps its members, their order and their aliases.
     """
 
     def __init__(
@@ -290,9 +290,11 @@ class Orchestrator:
     def _resumed(self, known: Trace, pool: Pool, sink: JournalSink | None, on_event: Listener | None) -> RunHandle:
         """A run that begins with what a trace knows."""
         budget = Budget(**known.setup.get("budget", {}))
-        if self.arrange is not None:
+        if known.setup.get("arranged"):
             # As it was then: what is known of the members may have changed since.
-            pool = pool.arranged([name for name in known.setup["members"] if pool.find(name) is not None])
+            here = {spec.name for _, spec in pool.actions}
+            members = [name for name in known.setup["members"] if name in here]
+            pool = pool.arranged(members).alias(known.setup.get("aliases", {}))
         _refuse_changes(known, self._setup(pool, budget))
         machine = self._begin(known.question, pool, budget, _recorded_sampling(known))
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
@@ -384,9 +386,11 @@ class Orchestrator:
             "pool": pool.id,
             "members": {member.name: _digest(member) for member in pool.members},
             "roles": pool.roles,
+            **({"aliases": aliases} if (aliases := pool.aliases) else {}),
             "budget": budget.to_json(),
             "duplicates": self.duplicates,
             **({"eager": True} if self.eager else {}),
+            **({"arranged": True} if self.arrange is not None else {}),
             **({"sampling": _chosen(self.sampling)} if self.sampling != Sampling() else {}),
         }
 

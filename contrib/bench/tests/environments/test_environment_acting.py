@@ -394,16 +394,21 @@ def test_where_an_action_may_have_one_move_each_move_is_scored_by_itself() -> No
         environment.step("RR")
 
 
-def test_hints_say_which_neighbours_are_free_and_where_the_goal_lies() -> None:
-    (task,) = tasks("plan-path", 1, hints=True)
+def test_a_view_in_words_says_which_neighbours_are_free_and_where_the_goal_lies() -> None:
+    (task,) = tasks("plan-path", 1, view="both")
     assert "Neighbours: U " in environment_of(task).observation
-    environment = PlanPath(("S..", "##.", "G.."), hints=True)
-    said = "Neighbours: U wall, D wall, L wall, R free. The goal: below, same column."
-    assert environment.observation.endswith(said)
+    environment = PlanPath(("S..", "##.", "G.."), view="words")
+    assert environment.observation == (
+        "You are at row 1, column 1, the goal is at row 3, column 1.\n"
+        "Neighbours: U wall, D wall, L wall, R free. The goal: below, same column."
+    )
     seen = [environment.step(move).observation for move in "RRDDL"]
     assert seen[-1].endswith("Neighbours: U wall, D wall, L free, R free. The goal: same row, left.")
+    assert "#" not in seen[-1]
     assert "Neighbours" not in environment.step("L").observation
     assert "Neighbours" not in PlanPath(("S..", "##.", "G..")).observation
+    with pytest.raises(ValueError, match="view='word': expected grid, words, both"):
+        list(tasks("plan-path", 1, view="word"))
 
 
 def test_the_moves_of_an_action_are_an_option_of_the_tasks() -> None:

@@ -21,7 +21,7 @@ from concertino_bench import System
 from concertino_train.config.named import make_named, make_strategy
 from concertino_train.data.building import DataSet, SetSettings, make_set
 from concertino_train.data.collecting import RESULTS, collect
-from concertino_train.factories.pools import VariedPool, asked_with, draw_preference, make_pool
+from concertino_train.factories.pools import VariedPool, asked_with, draw_preference, make_pool, make_shortlist
 from concertino_train.factories.questions import make_budget, select_tasks, selections_of
 from concertino_train.running.progress import Reporter
 
@@ -93,7 +93,13 @@ def run_collection(
         told.step(seen.done, figures, show=seen.done == seen.total or seen.done % max(1, seen.total // 20) == 0)
 
     teachers = [
-        System(name, strategy, _leader(config, own, strategy), prepare=functools.partial(_instead, own=own))
+        System(
+            name,
+            strategy,
+            _leader(config, own, strategy),
+            shortlist=make_shortlist(config.pool),
+            prepare=functools.partial(_instead, own=own),
+        )
         for name, own in pools_of(config, pool).items()
     ]
     done = asyncio.run(
@@ -206,7 +212,10 @@ def _leader(config: TrainConfig, pool: Pool, strategy: Strategy) -> str | Model:
         # Raises for a name that the pool lacks, before any run is paid for.
         pool.model(teacher)
         return teacher
-    made = make_named(teacher, EXPERTS, "data.collect.teacher", pool=pool, strategy=strategy)
+    shortlist = make_shortlist(config.pool)
+    # Only where there is one: teachers of one's own need not know the argument.
+    seen = {"shortlist": shortlist} if shortlist is not None else {}
+    made = make_named(teacher, EXPERTS, "data.collect.teacher", pool=pool, strategy=strategy, **seen)
     if not isinstance(made, Model):
         raise UsageError(f"data.collect.teacher: {teacher.name} gave a {type(made).__name__}; expected a Model")
     return made

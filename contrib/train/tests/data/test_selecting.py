@@ -120,6 +120,13 @@ def test_a_limit_is_kept_and_told() -> None:
     assert (len(chosen.trajectories), chosen.reasons) == (4, {"enough": 5})
 
 
+def test_wrong_answers_stay_where_the_form_alone_is_taught() -> None:
+    found = [one("a"), one("b", verdict="wrong"), one("c", verdict="wrong", taught=0)]
+    chosen = select(found, SelectionSettings(answers="any", tool_share=None))
+    assert sorted(each.question for each in chosen.trajectories) == ["a", "b"]
+    assert chosen.reasons == {"nothing to learn": 1}
+
+
 def test_too_few_calls_or_nothing_to_teach_is_a_reason() -> None:
     chosen = select([one("a"), one("b", search=1), one("c", taught=0)], SelectionSettings(least_calls=2))
     assert chosen.reasons == {"few calls": 1, "nothing to learn": 1}

@@ -82,6 +82,34 @@ def test_rewards_that_are_dealt_out_stay_in_their_groups_and_say_nothing_of_roll
         assert sorted(dealt.rewards[own]) == pytest.approx(sorted(plain.rewards[own]))
 
 
+TREE = (
+    "pool={make: {name: practice-workflow}}",
+    "tasks={train: [{set: environments/plan-path, options: {split: train, count: 6, level: 5, at_once: 1}}], eval: []}",
+    "rollout.strategy={name: role-workflow, make: practice, environment: plan-path, stepwise: true, turns: 3}",
+    "rollout.tree={branch: sampled}",
+    "rollout.group_size=4",
+    "rollout.turn_tokens=40",
+    "rollout.total_tokens=400",
+    "algorithm.grouping=agent_turn",
+    "reward={preset: at-grpo}",
+)
+
+
+def test_rewards_of_the_texts_of_a_turn_are_dealt_out_within_their_turn(
+    collector: Callable[..., StepCollector],
+) -> None:
+    def moves(text: str, prompt: Prompt) -> str:
+        return f'#### ["{"UDLR"[prompt.seed % 4]}"]'
+
+    plain = step(collector(moves, *TREE), 0)
+    dealt = step(collector(moves, *TREE, "algorithm.shuffle_rewards=true"), 0)
+    assert [row.completion for row in dealt.rows] == [row.completion for row in plain.rows]
+    assert dealt.rewards.tolist() != plain.rewards.tolist()
+    for key in {str(row.key) for row in plain.rows}:
+        own = [n for n, row in enumerate(plain.rows) if str(row.key) == key]
+        assert sorted(dealt.rewards[own]) == pytest.approx(sorted(plain.rewards[own]))
+
+
 SHORT = "reward.terms={short: {term: shared/spending, of: sequence_tokens, limit: 500}}"
 SAMPLING = (SHORT, "algorithm.sampling={enabled: true, by: reward, most_rounds: 4}")
 

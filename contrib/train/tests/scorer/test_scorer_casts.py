@@ -33,7 +33,7 @@ def test_an_author_of_levels_has_all_of_them_in_all_kinds_that_it_writes() -> No
         for families in voice._families:
             for kind, levels in families.levelled.items():
                 assert set(levels) == set(LEVELS), (author, kind)
-                assert all(len(set(texts)) >= 10 for texts in levels.values()), (author, kind)
+                assert all(len(set(texts)) >= 8 for texts in levels.values()), (author, kind)
 
 
 @pytest.mark.parametrize("form", ["percent_right", "percent_wrong", "right_of"])
@@ -98,3 +98,23 @@ def test_lying_and_silent_cards_come_in_their_shares() -> None:
 def test_one_member_fits_where_skills_are_complementary() -> None:
     for cast in casts(200, CastSettings(sizes=(4,), modes=("complementary",))):
         assert sum(card.share > 0.5 for card in cast.cards) == 1
+
+
+def test_specialists_know_their_own_topic_alone() -> None:
+    """Who knows another topic is hardly ever right, however well its card speaks of it."""
+    good, elsewhere = 0, 0
+    for cast in casts(150, CastSettings(sizes=(6,), modes=("specialists",))):
+        names = {name.lower() for topic in load_topics() if topic.name == cast.topic for name in topic.names}
+        for card in cast.cards:
+            fits = any(name in card.text.lower() for name in names)
+            good += fits and card.share > 0.5
+            elsewhere += not fits and card.share > 0.21
+    assert good > 50
+    assert elsewhere == 0
+
+
+def test_a_card_of_several_skills_names_them_all() -> None:
+    for cast in casts(40, CastSettings(sizes=(3,), modes=("several",))):
+        for card in cast.cards:
+            said = sum(any(name.lower() in card.text.lower() for name in topic.names) for topic in load_topics())
+            assert said >= 2, card.text

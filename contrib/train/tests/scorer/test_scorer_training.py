@@ -68,6 +68,15 @@ def test_a_training_that_was_interrupted_ends_like_one_that_was_not(
         assert np.allclose(array, resumed.weights.arrays[name], atol=1e-6), name
 
 
+@pytest.mark.slow
+def test_batches_that_other_processes_draw_give_the_same_scorer(small: WordNet, tmp_path: Path) -> None:
+    alone = begin(small, tmp_path / "alone.state").run()
+    beside = begin(small, tmp_path / "beside.state")
+    beside.workers = 2
+    for name, array in beside.run().weights.arrays.items():
+        assert np.array_equal(array, alone.weights.arrays[name]), name
+
+
 def test_a_state_of_other_settings_is_not_continued(small: WordNet, tmp_path: Path) -> None:
     state = tmp_path / "of.state"
     begin(small, state).run()
@@ -86,7 +95,7 @@ def test_the_figures_of_a_scorer_that_knows_nothing_are_near_chance(small: WordN
     scorer = Scorer(begin(small, tmp_path / "of.state").run())
     voices, topics = [Voice(name) for name in DEVELOPMENT], load_topics("development")
     figures = {figure.what: figure for figure in reading_figures(scorer, voices, topics, casts=30)}
-    assert len(figures) == 15
+    assert len(figures) == 17
     assert figures["order reversed: choice stays"].share > 0.9
     assert figures["best of 6 first: praise"].share < 0.5
     low, high = figures["best of 6 first: praise"].interval

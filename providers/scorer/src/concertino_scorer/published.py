@@ -1,8 +1,8 @@
-"""What the plugin publishes: two rankings, `scorer/best` and `scorer/sufficient`, which a router names as its policy.
+"""What the plugin publishes: two rankings, `scorer/best` and `scorer/sufficient`, for routers and shortlists.
 
     [routers.clever]
     models = ["a/large", "b/small", "c/coder"]
-    policy = "scorer/sufficient"
+    policy = "scorer/sufficient"                          # Shortlist("scorer/sufficient") ranks tools and agents
 
 Settings (`[providers.scorer]`): `file`, a scorer of your own training; `sufficient`, the share of right answers that is
 enough. numpy and the weights are loaded at the first request.
@@ -11,7 +11,7 @@ enough. numpy and the weights are loaded at the first request.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from concertino import ProviderSettings, Ranking, RankingEntry, UsageError, hookimpl
 
 if TYPE_CHECKING:
+    from .beliefs import Belief
     from .scorer import Scorer
 
 _SUFFICIENT = 0.75
@@ -36,7 +37,7 @@ def concertino_rankings(settings: ProviderSettings) -> list[Ranking]:
 
 
 class ScorerRanking:
-    """Models by how often their descriptions make a scorer expect right answers.
+    """Models or members by how often their descriptions make a scorer expect right answers.
 
     Args:
         name: of the ranking.
@@ -51,16 +52,26 @@ class ScorerRanking:
         self.sufficient = sufficient
 
     def order(self, question: str, entries: Sequence[RankingEntry]) -> list[str]:
-        """Their names, best first. An unknown price is taken for a high one."""
-        found = _scorer(self.file).beliefs(question, [entry.card for entry in entries])
+        """Their names, best first. An unknown price is taken for a high one.
+
+        Prices are in $, or in cost units where no entry costs any $.
+        """
+        found = _beliefs(self.file, question, tuple(entry.card for entry in entries))
         value = [belief.expected for belief in found]
         if self.sufficient is not None:
             from .beliefs import cheapest_sufficient
 
-            prices = [inf if entry.usd is None else entry.usd for entry in entries]
+            in_usd = any(entry.usd != 0 for entry in entries)
+            prices = [(inf if entry.usd is None else entry.usd) if in_usd else entry.units for entry in entries]
             value = cheapest_sufficient(found, prices, self.sufficient)
         ranked = sorted(zip(value, entries, strict=True), key=lambda pair: -pair[0])
         return [entry.name for _, entry in ranked]
+
+
+@lru_cache(maxsize=2048)
+def _beliefs(file: Path | None, question: str, cards: tuple[str, ...]) -> list[Belief]:
+    """Kept, because a training asks the same question over the same pool many times."""
+    return _scorer(file).beliefs(question, cards)
 
 
 @cache

@@ -2,10 +2,10 @@
 
     scorer = Scorer.shipped()                                  # or Scorer.load("mine.npz")
     scorer.rank("Which enzyme unwinds DNA?", pool)             the members, best first, with reasons in numbers
-    scorer.shortlist("Which enzyme unwinds DNA?", pool, 6)     a pool of the best six, best first
 
-A card is what the orchestrator reads about a member. Names and places in the order are not read. What earlier calls
-showed comes in as `evidence`, by member name: (right answers, wrong ones).
+In runs, `concertino.Shortlist("scorer/best")` lists the best members for each question. A card is what the orchestrator
+reads about a member. Names and places in the order are not read. What earlier calls showed comes in as `evidence`, by
+member name: (right answers, wrong ones).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from concertino import Pool, ToolSpec, UsageError
 
@@ -82,7 +82,7 @@ class Scorer:
     def beliefs(self, question: str, cards: Sequence[str]) -> list[Belief]:
         """What each card makes believe of its member, for a question."""
         model = self.model
-        texts = [read_text(card, model.vocabulary) for card in cards]
+        texts = [read_text(_PRICE.sub("", card), model.vocabulary) for card in cards]
         asked = read_text(question, model.vocabulary).ids
         features = all_features(asked, texts, model.vectors, model.placed)
         return [
@@ -117,7 +117,7 @@ class Scorer:
                 f"price_weight={price_weight!r}, sufficient={sufficient!r}: expected 0 or more, and 0 to 1 or None"
             )
         specs = [spec for _, spec in pool.actions]
-        found = self.beliefs(question, [_PRICE.sub("", pool.card(spec)) for spec in specs])
+        found = self.beliefs(question, [pool.card(spec) for spec in specs])
         ranked = []
         for spec, belief in zip(specs, found, strict=True):
             known = belief.after(*(evidence or {}).get(spec.name, (0.0, 0.0)))
@@ -128,24 +128,6 @@ class Scorer:
             chances = cheapest_sufficient([each.belief for each in ranked], prices, sufficient)
             ranked = [replace(each, value=chance) for each, chance in zip(ranked, chances, strict=True)]
         return sorted(ranked, key=lambda each: -each.value)
-
-    def shortlist(
-        self, question: str, pool: Pool, most: int = 6, *, best: Literal["first", "last"] = "first", **options: Any
-    ) -> Pool:
-        """A pool of the best members, in their order; models, roles and aliases stay.
-
-        Args:
-            most: members, at most.
-            best: "first" or "last": where the best one stands.
-            options: as for `rank`.
-
-        Raises:
-            UsageError: `most` is below 1, or `best` neither "first" nor "last".
-        """
-        if most < 1 or best not in ("first", "last"):
-            raise UsageError(f"most={most!r}, best={best!r}: expected 1 or more, and 'first' or 'last'")
-        kept = [each.name for each in self.rank(question, pool, **options)[:most]]
-        return pool.arranged(kept if best == "first" else kept[::-1])
 
 
 def price_of(spec: ToolSpec, pool: Pool, unit: Unit = "units") -> float:

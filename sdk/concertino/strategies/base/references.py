@@ -11,7 +11,6 @@ result can refer; a text without `${` is unchanged.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,14 +18,13 @@ from typing import Any
 
 from concertino.core.observation import Observation
 from concertino.core.plan import Call
-from concertino.core.references import Placeholder, as_text, split
+from concertino.core.references import Placeholder, as_text, paragraphs, split
 from concertino.text.json import ReadingError, read_json
 
 QUESTION = "question"
 MOST_CHARACTERS = 1_000_000
 """Characters that the references of one call may insert: results that refer to results could double every round."""
 
-_BLANK_LINES = re.compile(r"\n\s*\n")
 _LISTED = 6
 """Ids of results that a message lists, the newest ones."""
 
@@ -50,8 +48,7 @@ class Sources:
     @cached_property
     def paragraphs(self) -> list[str]:
         """The paragraphs of the question."""
-        found = (part.strip("\n") for part in _BLANK_LINES.split(self.question))
-        return [part for part in found if part.strip()]
+        return paragraphs(self.question)
 
     def find(self, name: str) -> str:
         """The text that a reference stands for.

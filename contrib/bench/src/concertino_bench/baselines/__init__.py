@@ -4,7 +4,7 @@ Each is a `Strategy`, so it runs through the same executor, budget and trace as 
 `concertino run --strategy majority-vote`. `systems` makes the systems of a bench of them.
 
 single      one model, asked once; or asked to correct itself
-voting      a majority vote, and a cascade that stops when enough agree; votes counts
+voting      a majority vote, and a cascade that stops when enough agree; votes counts, trust believes one reply alone
 routing     a router by nearest questions; profiles holds what it knows
 workflow    a fixed graph of calls
 loops       serial and prompted loops of a leader, as configurations of the SDK's strategies
@@ -19,6 +19,7 @@ from .loops import Prompted, Serial, SingleWithTools
 from .profiles import RouterProfile
 from .routing import KnnRouter
 from .single import SelfRefine, SingleModel
+from .trust import ReplyTrust
 from .voting import Cascade, MajorityVote
 from .workflow import StaticWorkflow
 
@@ -27,6 +28,7 @@ __all__ = [
     "KnnRouter",
     "MajorityVote",
     "Prompted",
+    "ReplyTrust",
     "RouterProfile",
     "SelfRefine",
     "Serial",

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Literal
 
-from concertino import Plan, Sampling
+from concertino import Plan, Sampling, UsageError
 from concertino.strategies import Act, Done, Step, TaskContext
 
 from concertino_bench.graders.answer_keys import FORMS, Form
 
 from .members import AskedMember, members_of
 from .procedure import Log, Procedure, ask, failures, with_instruction
+from .trust import ReplyTrust
 from .votes import Vote, count
 
 
@@ -107,6 +110,11 @@ class Cascade(Procedure):
             itself.
         answers: how answers are compared: `number`, `text`, or `auto`.
         instruction: put below the question.
+        trust: path of a file that `ReplyTrust.save` wrote. After the first stage it decides alone, in the place of
+            `agreement`: if it believes the first member's reply, beside what the others of the stage said, that ends
+            the cascade; else the others are asked, and the last one decides.
+        digest: of the trust, computed if left out; a file with another digest is refused.
+        trusting: a `ReplyTrust` object instead of a file; traces keep its digest only.
     """
 
     members: tuple[str, ...] = ()
@@ -116,6 +124,9 @@ class Cascade(Procedure):
     samples: int = 1
     answers: Form = "auto"
     instruction: str = ""
+    trust: str = ""
+    digest: str = ""
+    trusting: ReplyTrust | None = field(default=None, compare=False, repr=False)
 
     name = "cascade"
     reads_tools = True
@@ -124,16 +135,31 @@ class Cascade(Procedure):
         self._one_of("answers", FORMS)
         self._names("members")
         self._at_least(agreement=1, first=1, width=1, samples=1)
+        if self.trusting is not None and not isinstance(self.trusting, ReplyTrust):
+            self._refuse("trusting", "a ReplyTrust; the path of a file is `trust`")
+        if not self.digest and (self.trusting is not None or (self.trust and Path(self.trust).is_file())):
+            # The dataclass is frozen; the digest makes two files under one path two systems.
+            object.__setattr__(self, "digest", self._trust().digest)
 
     def prepare(self, brief: TaskContext) -> Log:
-        """Find the members."""
+        """Find the members, and the trust."""
         found = members_of(brief.tools, self.members, self.name)
+        if (self.trust or self.digest) and found and self._trust().digest != self.digest:
+            raise UsageError(
+                f"{self.name}: the trust has the digest {self._trust().digest}, and the settings say {self.digest}: it "
+                "has changed since; give the file that was meant, or make the strategy again without a digest"
+            )
         return replace(super().prepare(brief), members=tuple(m for m in found for _ in range(self.samples)))
 
     def decide(self, log: Log) -> Step:
         """Ask the next ones unless enough agree."""
         asked, vote = len(log.results), count(log.texts, self.answers)
-        agreed = bool(vote.candidates) and len(vote.candidates[0].voters) >= self.agreement
+        if self.digest and asked == self.first * self.samples < len(log.members):
+            trusted = self._trusted(log)
+            if trusted is not None:
+                return trusted
+        # Replies that were not believed cannot end it by agreeing with each other.
+        agreed = not self.digest and bool(vote.candidates) and len(vote.candidates[0].voters) >= self.agreement
         # A limit on calls at once must not change the outcome, so a stage that was begun is finished.
         if agreed and not self._inside_a_stage(log):
             detail = f"{asked} of {len(log.members)} answers agreed: {vote.describe()}"
@@ -145,13 +171,31 @@ class Cascade(Procedure):
         last = log.texts[-1] if log.texts else None
         # The last and strongest member is believed, unless no answer can be read from it.
         if last is not None and count([last], self.answers).candidates:
-            detail = f"no {self.agreement} agreed ({vote.describe()}); {log.members[-1].name} decided"
+            why = f"{log.members[0].name} is not believed" if self.digest else f"no {self.agreement} agreed"
+            detail = f"{why} ({vote.describe()}); {log.members[-1].name} decided"
             return Done(last, "answered", detail)
         return outcome(vote, log.texts, failures(log.results))
 
     def best(self, log: Log) -> str | None:
         """The answer that has most votes so far."""
         return _text_of(count(log.texts, self.answers), log.texts)
+
+    def _trusted(self, log: Log) -> Done | None:
+        """The end of a run whose first reply is believed."""
+        text, others, trust = log.texts[0], [text or "" for text in log.texts[1:]], self._trust()
+        if text is None or not trust.believes(log.question, text, others):
+            return None
+        chance = trust.chance(log.question, text, others)
+        return Done(text, "answered", f"{log.members[0].name} is believed: {chance:.0%} likely to be right")
+
+    def _trust(self) -> ReplyTrust:
+        if self.trusting is not None:
+            return self.trusting
+        if not self.trust:
+            raise UsageError(f"{self.name}: no trust; give trust='trust.json', which ReplyTrust.save writes")
+        path = Path(self.trust)
+        # Part of the cache's key, so a file that was written again is read again.
+        return _loaded(str(path.absolute()), path.stat().st_mtime_ns if path.exists() else 0)
 
     def _stage_end(self, log: Log) -> int:
         """How many answers there are when the stage under way, or the next one, is over."""
@@ -184,3 +228,9 @@ def outcome(vote: Vote, texts: list[str | None], wrong: str) -> Done:
 
 def _text_of(vote: Vote, texts: list[str | None]) -> str | None:
     return texts[vote.candidates[0].voters[0]] if vote.candidates else None
+
+
+@lru_cache(maxsize=8)
+def _loaded(path: str, stamp: int) -> ReplyTrust:
+    """A trust is read once as long as its file stays the same."""
+    return ReplyTrust.load(path)

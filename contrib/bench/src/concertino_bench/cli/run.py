@@ -240,7 +240,7 @@ def _system(text: str) -> System:
         key, value = _pair(part, "--system")
         if key in ("only", "offer"):
             entry[key] = value if isinstance(value, list) else str(value).split("+")
-        elif key in ("model", "eager"):
+        elif key in ("model", "eager", "shortlist"):
             entry[key] = value
         elif key in ("temperature", "max_tokens", "top_p"):
             entry.setdefault("sampling", {})[key] = value

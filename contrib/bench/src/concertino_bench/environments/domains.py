@@ -87,7 +87,7 @@ DOMAINS: Mapping[str, Domain] = {
             plan_path.question,
             plan_path.oracle,
             lambda instance, **_: plan_path.PlanPath(
-                instance["rows"], instance.get("at_once"), instance.get("hints", False)
+                instance["rows"], instance.get("at_once"), instance.get("view", "grid")
             ),
         ),
         Domain(
@@ -165,7 +165,7 @@ def tasks(
         split: "train" or "test"; they share no instance, whatever the seeds.
         level: by default the paper's size, where it has one.
         start: the index to begin with.
-        options: of the environment: `walls`, `at_once` (moves of an action) and `hints` (the neighbours in words) of
+        options: of the environment: `walls`, `at_once` (moves of an action) and `view` (`grid`, `words` or `both`) of
             plan-path, `blanks` of sudoku, `side` of sokoban, `style` of code.
 
     Raises:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
-from typing import Any
+from typing import Any, Literal, get_args
 
 from concertino.strategies.role_workflow import Stepped
 
@@ -21,6 +21,7 @@ from .reading import MOVES, read_moves
 from .splits import symmetries
 
 Cell = tuple[int, int]
+View = Literal["grid", "words", "both"]
 SIDES = range(4, 21)
 """Sides of grids; the paper's is 10."""
 MOST_WALLS = 0.35
@@ -103,14 +104,15 @@ class PlanPath(ActingEnvironment):
     Args:
         rows: of the grid, as `Grid` has them.
         at_once: moves that an action may have; by default four for each cell.
-        hints: say in words which neighbours are free and where the goal lies, for policies that cannot read a grid.
+        view: what is observed: `grid`; `words`, which neighbours are free and on which side the goal lies, for policies
+            that cannot read a grid; or `both`.
     """
 
     domain = "plan-path"
 
-    def __init__(self, rows: Sequence[str], at_once: int | None = None, hints: bool = False) -> None:
+    def __init__(self, rows: Sequence[str], at_once: int | None = None, view: View = "grid") -> None:
         super().__init__()
-        self._hints = hints
+        self._view = _check_view(view)
         self.grid = Grid(tuple(rows))
         cells = len(self.grid.rows) * len(self.grid.rows[0])
         self.most_at_once, self.most = at_once or 4 * cells, 8 * cells
@@ -154,19 +156,21 @@ class PlanPath(ActingEnvironment):
 
     @property
     def observation(self) -> str:
-        """The grid with `A` for the walker, and both places in words."""
+        """The grid with `A` for the walker, and both places; in words, what lies around."""
+        if self.reached:
+            return "\n".join([*self._drawn(), f"You are at the goal, after {len(self._moves)} moves."])
+        if self._view == "words":
+            places = f"You are at {_place(self._cell)}, the goal is at {_place(self.grid.goal)}."
+            return f"{places}\n{self._around()}"
+        lines = [*self._drawn(), f"You (A) are at {_place(self._cell)}, the goal (G) is at {_place(self.grid.goal)}."]
+        return "\n".join([*lines, *([self._around()] if self._view == "both" else [])])
+
+    def _drawn(self) -> list[str]:
         rows = [list(row.replace("S", ".")) for row in self.grid.rows]
         rows[self._cell[0]][self._cell[1]] = "A"
-        lines = ["".join(row) for row in rows]
-        if self.reached:
-            lines.append(f"You are at the goal, after {len(self._moves)} moves.")
-        else:
-            lines.append(f"You (A) are at {_place(self._cell)}, the goal (G) is at {_place(self.grid.goal)}.")
-            if self._hints:
-                lines.append(self._hint())
-        return "\n".join(lines)
+        return ["".join(row) for row in rows]
 
-    def _hint(self) -> str:
+    def _around(self) -> str:
         near = ((move, _moved(self._cell, step)) for move, step in MOVES.items())
         sides = ", ".join(f"{move} {'free' if self.grid.free(cell) else 'wall'}" for move, cell in near)
         down, right = self.grid.goal[0] - self._cell[0], self.grid.goal[1] - self._cell[1]
@@ -256,17 +260,18 @@ class PlanPath(ActingEnvironment):
 
 
 def draw(
-    rng: Random, side: int, walls: float | None = None, at_once: int | None = None, hints: bool = False
+    rng: Random, side: int, walls: float | None = None, at_once: int | None = None, view: View = "grid"
 ) -> dict[str, Any] | None:
     """A grid at random; None if it has no way, or a way of fewer moves than half its side.
 
     Args:
         walls: share of cells that are walls; drawn by default.
         at_once: moves that an action may have.
-        hints: as in `PlanPath`.
+        view: as in `PlanPath`.
     """
     if at_once is not None and at_once < 1:
         raise ValueError(f"at_once={at_once}: expected 1 or more moves, or nothing")
+    _check_view(view)
     share = rng.uniform(0.15, 0.35) if walls is None else walls
     if not 0 <= share <= MOST_WALLS:
         raise ValueError(f"walls={share}: expected a share from 0 to {MOST_WALLS}")
@@ -278,7 +283,9 @@ def draw(
     grid = Grid(tuple("".join(signs.get((row, column), ".") for column in range(side)) for row in range(side)))
     if grid.distances.get(start, 0) < side // 2:
         return None
-    return {"rows": list(grid.rows), **({"at_once": at_once} if at_once else {}), **({"hints": True} if hints else {})}
+    # What is as usual is left out, so that tasks keep their digests.
+    options = {"at_once": at_once, "view": view if view != "grid" else None}
+    return {"rows": list(grid.rows), **{name: value for name, value in options.items() if value}}
 
 
 def canonical(instance: Mapping[str, Any]) -> str:
@@ -302,6 +309,12 @@ def oracle(instance: Mapping[str, Any]) -> dict[str, Any]:
     """The fewest moves, and a way that has them."""
     moves = Grid(tuple(instance["rows"])).shortest()
     return {"moves": moves, "length": None if moves is None else len(moves)}
+
+
+def _check_view(view: View) -> View:
+    if view not in get_args(View):
+        raise ValueError(f"view={view!r}: expected {', '.join(get_args(View))}")
+    return view
 
 
 def _moved(cell: Cell, step: Cell) -> Cell:

@@ -232,7 +232,12 @@ class _Runner:
         seed = self.evaluation.seed if sampling.seed is None else sampling.seed
         sampling = sampling.with_(seed=seed + key.sample)
         orchestrator = ct.Orchestrator(
-            system.model, system.strategy, executor=self.executor, sampling=sampling, eager=system.eager
+            system.model,
+            system.strategy,
+            executor=self.executor,
+            sampling=sampling,
+            eager=system.eager,
+            arrange=system.shortlist,
         )
         path = None if self.folder is None else self.folder / f"{run_id}.trace.jsonl"
         if path is not None and path.exists():

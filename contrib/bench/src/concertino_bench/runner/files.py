@@ -13,7 +13,7 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from concertino import Budget, BudgetError, Sampling, UsageError
+from concertino import Budget, BudgetError, Sampling, Shortlist, UsageError
 from concertino.schema import compile_schema, explain, suggestion
 
 from concertino_bench.tasks.system import System, with_counterfactuals
@@ -47,6 +47,7 @@ SYSTEM = _table(
     only=_TEXTS,
     offer=_TEXTS,
     eager={"type": "boolean"},
+    shortlist={"type": ["string", "object"]},
     roles={"type": "object", "additionalProperties": _TEXT},
     sampling=_SAMPLING,
     options={"type": "object"},
@@ -224,7 +225,8 @@ def make_system(entry: Mapping[str, Any], where: str, folder: Path | None = None
 
 
 def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if key not in ("options", "strategy", "sampling")}
+    shortlist = {"shortlist": Shortlist.parse(entry["shortlist"])} if "shortlist" in entry else {}
+    return {k: v for k, v in entry.items() if k not in ("options", "strategy", "sampling")} | shortlist
 
 
 def _sampling(entry: Mapping[str, Any]) -> Sampling | None:

@@ -246,7 +246,9 @@ def _shortened(answer: str | None) -> str | None:
 
 def _first(run: Run, pool: Pool, owners: Mapping[str, str]) -> str:
     called = next((round_.plan.calls[0].name for round_ in run.rounds if round_.plan.calls), "")
-    spec = pool.find(called)
+    # A shortlist shows members under other names than the pool of the task.
+    names = {alias: name for name, alias in run.trace.setup.get("aliases", {}).items()}
+    spec = pool.find(names.get(called, called))
     return owners.get(spec.name, spec.name) if spec is not None else ""
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from concertino.strategies import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
-    from concertino import Model, ModelSpec, Pool, Sampling, Strategy
+    from concertino import Model, ModelSpec, Pool, Sampling, Shortlist, Strategy
 
 
 Counterfactual = Literal["order reversed", "cards permuted"]
@@ -34,6 +34,7 @@ class System:
         roles: further roles, bound to names of the pool.
         sampling: how its leader samples; a run of sample k takes `seed + k`.
         eager: begin calls while the leader still writes.
+        shortlist: lists the members of each task's pool that a ranking puts first.
         prepare: a last change of the pool, for what patterns cannot say.
         summary: one line for reports.
         change: what is changed of the pool that it meets, to see whether its choice follows the descriptions.
@@ -47,6 +48,7 @@ class System:
     roles: Mapping[str, str] = field(default_factory=dict)
     sampling: Sampling | None = None
     eager: bool = False
+    shortlist: Shortlist | None = None
     prepare: Callable[[Pool], Pool] | None = None
     summary: str = ""
     change: Counterfactual | Literal[""] = ""
@@ -71,6 +73,7 @@ class System:
             "sampling": asdict(self.sampling) if self.sampling is not None else None,
             "eager": self.eager,
             "summary": self.summary,
+            **({"shortlist": self.shortlist.to_json()} if self.shortlist else {}),
             **({"change": self.change} if self.change else {}),
         }
 

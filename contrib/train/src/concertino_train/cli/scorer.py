@@ -17,18 +17,29 @@ if TYPE_CHECKING:
 @click.option(
     "--steps",
     type=click.IntRange(1),
-    default=10_000,
+    default=9_000,
     show_default=True,
-    help="Steps over single sentences; those over casts are 7 for 10 of them.",
+    help="Steps over single sentences; as many follow over casts.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of all draws.")
 @click.option("--wordnet", type=click.Path(path_type=Path, file_okay=False), help="Folder of WordNet's files.")
+@click.option("--device", default="cpu", show_default=True, metavar="NAME", help="Of torch: cpu, cuda, cuda:1.")
+@click.option("--workers", type=click.IntRange(0), default=1, show_default=True, help="Processes that draw batches.")
 @click.option("--figures", is_flag=True, help="Train nothing; measure the scorer of FILE.")
 @click.option("--test", is_flag=True, help="Measure on the test part: authors and topics for the last figures alone.")
 @click.option("--casts", type=click.IntRange(1), default=300, show_default=True, help="Questions for each figure.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def scorer_command(
-    file: Path, steps: int, seed: int, wordnet: Path | None, figures: bool, test: bool, casts: int, as_json: bool
+    file: Path,
+    steps: int,
+    seed: int,
+    wordnet: Path | None,
+    device: str,
+    workers: int,
+    figures: bool,
+    test: bool,
+    casts: int,
+    as_json: bool,
 ) -> None:
     """Train a scorer of members and write it to FILE.
 
@@ -47,10 +58,9 @@ def scorer_command(
     if not figures:
         if not file.parent.is_dir():
             raise UsageError(f"{file}: no folder {file.parent}; create it first: mkdir -p {file.parent}")
-        settings = ScorerSettings(
-            matching_steps=min(4_000, steps), sentence_steps=steps, cast_steps=max(1, steps * 7 // 10), seed=seed
-        )
-        training = ScorerTraining(settings, file.with_suffix(".state"), _report, wordnet or DEBIAN)
+        settings = ScorerSettings(matching_steps=min(4_000, steps), sentence_steps=steps, cast_steps=steps, seed=seed)
+        state = file.with_suffix(".state")
+        training = ScorerTraining(settings, state, _report, wordnet or DEBIAN, device=device, workers=workers)
         training.run().save(file)
         training.state.unlink()
     found = []

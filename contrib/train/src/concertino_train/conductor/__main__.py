@@ -29,7 +29,14 @@ def main(arguments: list[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         settings = TrainingSettings(
-            seconds=given.seconds, rate=given.rate, muon=given.muon, seed=given.seed, half=given.half
+            seconds=given.seconds,
+            steps=given.steps,
+            tokens=given.tokens,
+            rate=given.rate,
+            muon=given.muon,
+            seed=given.seed,
+            half=given.half,
+            device=given.device,
         )
     except UsageError as error:
         _parser().error(str(error))
@@ -56,6 +63,8 @@ def main(arguments: list[str] | None = None) -> int:
     taken = time.monotonic() - begun
     _tell(f"{size:,} parameters, {len(tokenizer)} tokens, rows of {mean:.0f} tokens; after {taken:.0f} s")
 
+    processes = given.processes if settings.device == "cpu" else 1
+
     def keep(trained: TrainingTotals) -> None:
         record = {
             "parameters": size,
@@ -64,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
             "row_tokens": round(mean, 1),
             "steps": trained.steps,
             "tokens": trained.tokens,
-            "cpu_seconds": round(trained.seconds * given.processes),
+            "cpu_seconds": round(trained.seconds * processes),
             "loss": round(trained.loss, 4),
             "torch": torch.__version__.partition("+")[0],
             "python": platform.python_version(),
@@ -73,7 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
         }
         _write(given.out, model, tokenizer, record)
 
-    keep(train_together(model, rows, settings, given.processes, _tell, keep))
+    keep(train_together(model, rows, settings, processes, _tell, keep))
     _tell(f"written to {given.out}")
     return 0
 
@@ -112,6 +121,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     parser.add_argument("--start", type=Path, help="folder of a trained model to continue from")
     parser.add_argument("--seconds", type=float, default=600, help="CPU-seconds of training, of each process")
+    parser.add_argument("--steps", type=_count, help="optimiser steps at most; else as many as fit into the time")
+    parser.add_argument("--tokens", type=_count, default=2500, help="of one batch of one process, about")
     parser.add_argument("--rows", type=_count, default=8000, help="runs to learn from")
     parser.add_argument("--slips", type=float, default=0.06, help="share of rounds with a malformed call")
     parser.add_argument("--layers", type=_count, default=4)
@@ -122,6 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--muon", type=float, default=0.02, help="learning rate of Muon")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=_count, default=2, help="that collect and train, a core each")
+    parser.add_argument("--device", default="cpu", help="of torch: cpu, or cuda, where one process trains")
     parser.add_argument("--half", action="store_true", help="multiply in 16 bits: faster, if the processor can (AMX)")
     return parser
 

@@ -40,6 +40,7 @@ class TrainingSettings:
         warm: steps in which the rates rise.
         seed: of the order of the rows.
         every: steps between two reports; the model is kept after twenty of them.
+        device: of torch; another one than the processor is for a single process.
         half: multiply in 16 bits (bfloat16), which is faster where the processor can; weights stay as they are.
     """
 
@@ -52,6 +53,7 @@ class TrainingSettings:
     seed: int = 0
     every: int = 50
     half: bool = False
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         for name in ("seconds", "tokens", "rate", "muon", "every"):
@@ -157,6 +159,7 @@ def train(
     """
     import torch
 
+    model.to(settings.device)
     matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and "embed" not in name]
     others = [p for name, p in model.named_parameters() if not (p.ndim == 2 and "embed" not in name)]
     optimisers: list[Any] = [
@@ -180,7 +183,7 @@ def train(
         for optimiser, rate in zip(optimisers, (settings.muon, settings.rate), strict=True):
             optimiser.param_groups[0]["lr"] = rate * factor
             optimiser.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=settings.half):
+        with torch.autocast(torch.device(settings.device).type, torch.bfloat16, enabled=settings.half):
             now = _loss(model, batch)
         now.backward()
         peers.share(model)
@@ -254,11 +257,13 @@ def _loss(model: Any, batch: Sequence[TokenRow]) -> Any:
     import torch
 
     width = max(len(row.ids) for row in batch)
+    device = model.device
     ids = torch.zeros((len(batch), width), dtype=torch.long)
     learned = torch.zeros((len(batch), width), dtype=torch.bool)
     for place, row in enumerate(batch):
         ids[place, : len(row.ids)] = torch.from_numpy(row.ids)
         learned[place, : len(row.ids)] = torch.from_numpy(row.learned)
+    ids, learned = ids.to(device), learned.to(device)
     hidden = model.model(input_ids=ids).last_hidden_state[:, :-1]
     wanted = learned[:, 1:]
     # Only at learned places, as logits over the vocabulary cost more than the rest of the model.

@@ -119,10 +119,6 @@ class TrainConfig(Section):
                 f"algorithm.grouping={grouping} with {'a' if tree else 'no'} rollout.tree; groups of agent and turn "
                 "are the texts that a tree tries, and a tree has no other groups: give both or none of them"
             )
-        if self.algorithm.shuffle_rewards and grouping == "agent_turn":
-            raise ValueError(
-                "algorithm.shuffle_rewards with a tree; the control deals out the rewards of whole rollouts"
-            )
         if self.algorithm.filters.invalid and grouping == "agent_turn":
             raise ValueError(
                 "algorithm.filters.invalid with a tree; it leaves out whole rollouts without an answer: the texts that "

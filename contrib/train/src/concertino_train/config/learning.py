@@ -61,8 +61,8 @@ class AlgorithmSection(PolicyUpdate):
     Attributes:
         grouping: whole rollouts of a question are compared, or the texts tried at one turn of one role, which needs
             `rollout.tree`.
-        shuffle_rewards: a control: the rewards of a question's rollouts are dealt out among them at random, so that
-            there is nothing to learn; what changes nevertheless is not learning.
+        shuffle_rewards: a control: the rewards of a group are dealt out among its rollouts, or its texts of a turn, at
+            random, so that there is nothing to learn; what changes nevertheless is not learning.
         advantages, filters, sampling: before the update.
     """
 

@@ -178,6 +178,25 @@ class Named(BaseModel):
         return dict(self.model_extra or {})
 
 
+class ShortlistSection(Section):
+    """What the policy sees of a pool: for each question, the members that a ranking puts first; see
+    `concertino.Shortlist`.
+
+    Attributes:
+        ranking: an installed one, such as `scorer/best`.
+        most: members that are listed at most; with `parts`, for each part.
+        best: where the best one stands.
+        parts: rank for each paragraph of the question by itself.
+        handles: show members as `a1`, `a2`, `b1` instead of their names.
+    """
+
+    ranking: str
+    most: Count = 6
+    best: Literal["first", "last"] = "first"
+    parts: bool = False
+    handles: bool = False
+
+
 class PoolSection(Section):
     """What may be called. Models that roles are bound to play these roles; the policy plays all others.
 
@@ -188,6 +207,7 @@ class PoolSection(Section):
         without: patterns of members that are left out.
         offer: patterns of models that may be called as agents.
         roles: models by role, `summariser` and `judge` for example.
+        shortlist: what the policy sees of it, in trainings and evaluations; all of it by default.
         variation: what differs from question to question; evaluations do without.
     """
 
@@ -197,6 +217,7 @@ class PoolSection(Section):
     without: list[str] = Field(default_factory=list)
     offer: list[str] = Field(default_factory=list)
     roles: dict[str, str] = Field(default_factory=dict)
+    shortlist: ShortlistSection | None = None
     variation: Variation = Variation()
 
 

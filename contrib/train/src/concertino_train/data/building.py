@@ -122,7 +122,13 @@ def make_set(
     names = _short(paths)
     found = chain.from_iterable(
         read_trajectories(
-            path, pool=pool, others=made.others, exact=made.exact, systems=made.systems, source=names[path]
+            path,
+            pool=pool,
+            others=made.others,
+            exact=made.exact,
+            right_only=made.selection.answers == "right",
+            systems=made.systems,
+            source=names[path],
         )
         for path in paths
     )

@@ -4,7 +4,7 @@ After ParaManager: several trajectories of a question are sampled, those with a 
 taken, and one that recovered from a failed call is preferred. The paper keeps any single tool from dominating by a
 constraint whose number it does not give; here it is a share of all calls.
 
-    wrong, without trace     out
+    wrong, without trace     out (wrong ones stay with `answers="any"`)
     of one question          recovered first, then what is called less so far, then chance
     over all questions       while a member has more than its share of all calls, what calls it most goes out
 
@@ -37,6 +37,7 @@ class SelectionSettings(Section):
         recovery: `first` prefers those that recovered, `only` takes no others, `any` does not look at it.
         tool_share: the share of all calls that one member may have; None for no limit.
         least_calls: calls that a trajectory makes at least.
+        answers: `right` takes right answers only; `any` takes wrong ones too, where only the form is to be taught.
         most: trajectories in all.
     """
 
@@ -44,6 +45,7 @@ class SelectionSettings(Section):
     recovery: Literal["first", "only", "any"] = "first"
     tool_share: Annotated[float, Field(gt=0, le=1)] | None = 0.5
     least_calls: Number = 0
+    answers: Literal["right", "any"] = "right"
     most: Count | None = None
 
 
@@ -110,7 +112,7 @@ def select(
 
 def _unfit(one: Trajectory, settings: SelectionSettings, excluded: Collection[str]) -> str | None:
     """Why a trajectory cannot be taken, whatever the others are."""
-    if not one.right:
+    if not one.right and settings.answers == "right":
         return one.verdict
     if _same(one.question) in excluded or _same(one.key.task) in excluded:
         return "excluded"

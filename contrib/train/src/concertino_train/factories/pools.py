@@ -10,7 +10,7 @@ import random
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from concertino import Cost, Pool, PoolError, Prices, UsageError
+from concertino import Cost, Pool, PoolError, Prices, Shortlist, UsageError
 from concertino_bench.metrics import Preference
 from concertino_bench.tasks.unseen import unseen_pool
 
@@ -48,6 +48,11 @@ def make_pool(section: PoolSection, **changed: Any) -> Pool:
     pool = pool.bind(**section.roles) if section.roles else pool
     pool = pool.without(*section.without) if section.without else pool
     return pool.offering(*section.offer) if section.offer else pool
+
+
+def make_shortlist(section: PoolSection) -> Shortlist | None:
+    """What the policy sees of the pool; None for all of it."""
+    return None if section.shortlist is None else Shortlist.parse(section.shortlist.model_dump())
 
 
 def _made(section: Named, changed: Mapping[str, Any]) -> Pool:

@@ -18,7 +18,7 @@ from concertino_bench.tasks.unseen import changed_pool, unseen_pool
 from concertino_train.config.named import make_strategy
 from concertino_train.rollouts.task_stream import TaskStream
 
-from .pools import VariedPool, asked_with, make_pool, preference_of
+from .pools import VariedPool, asked_with, make_pool, make_shortlist, preference_of
 
 if TYPE_CHECKING:
     from concertino_bench import Task, TaskSet
@@ -105,6 +105,7 @@ class Questions(TaskStream[Any]):
         self.pool = VariedPool(config.pool, seed)
         self.strategy = make_strategy(config.rollout.strategy)
         self.budget = make_budget(config)
+        self.shortlist = make_shortlist(config.pool)
 
     def _task(self, number: int) -> Assignment:
         return self.assignment(number)
@@ -124,7 +125,9 @@ class Questions(TaskStream[Any]):
         pool, prefers = self.pool.draw(number * self.ranks + self.rank)
         text = asked_with(task.question, prefers)
         preference = preference_of(prefers) if prefers is not None else None
-        return Assignment(task, pool, self.strategy, text, self.budget, preference, home.world)
+        return Assignment(
+            task, pool, self.strategy, text, self.budget, preference, home.world, shortlist=self.shortlist
+        )
 
 
 def evaluation_assignments(config: TrainConfig) -> list[Assignment]:
@@ -136,11 +139,13 @@ def evaluation_assignments(config: TrainConfig) -> list[Assignment]:
     from concertino_train.rollouts.assignment import Assignment
 
     pool, strategy, budget = make_pool(config.pool), make_strategy(config.rollout.strategy), make_budget(config)
-    drawn, seed = config.trainer.eval.unseen, config.trainer.seed
-    return [
-        Assignment(task, unseen_pool(pool, drawn, f"{seed} {task.id}"), strategy, "", budget, None, home.world)
-        for task, home in select_tasks(config.tasks.eval, "tasks.eval")
-    ]
+    drawn, seed, shortlist = config.trainer.eval.unseen, config.trainer.seed, make_shortlist(config.pool)
+
+    def test(task: Task, home: TaskSet) -> Assignment:
+        own = unseen_pool(pool, drawn, f"{seed} {task.id}")
+        return Assignment(task, own, strategy, "", budget, None, home.world, shortlist=shortlist)
+
+    return [test(task, home) for task, home in select_tasks(config.tasks.eval, "tasks.eval")]
 
 
 def with_changes(tests: Sequence[Assignment]) -> list[Assignment]:

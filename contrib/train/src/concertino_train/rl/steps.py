@@ -131,7 +131,10 @@ class StepCollector:
         rewards = [each.reward for each in kept]
         # The control experiment: a policy must not improve on rewards that say nothing of its rollouts.
         if self.config.algorithm.shuffle_rewards:
-            rewards = shuffled(rewards, [each.group for each in kept], f"{self.config.trainer.seed} {step}")
+            deal = f"{self.config.trainer.seed} {step}"
+            rewards = shuffled(rewards, [each.group for each in kept], deal)
+            for each in kept:
+                each.candidates = _dealt_out(each.candidates, deal)
         batch = Batch.of(
             cast("list[Rollout]", kept),
             rewards,
@@ -294,6 +297,12 @@ def shuffled(rewards: Sequence[Scored], groups: Sequence[str], seed: str) -> lis
         for place, taken in zip(own, order, strict=True):
             dealt[place] = rewards[taken]
     return dealt
+
+
+def _dealt_out(candidates: Sequence[TurnCandidate], seed: str) -> list[TurnCandidate]:
+    """Candidates whose rewards are shuffled within their turns."""
+    dealt = shuffled([each.reward for each in candidates], [str(each.key) for each in candidates], seed)
+    return [replace(each, reward=reward) for each, reward in zip(candidates, dealt, strict=True)]
 
 
 def _compared(rollouts: Sequence[Rollout]) -> Compared:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from concertino import Budget, Pool, Strategy, UsageError
+from concertino import Budget, Pool, Shortlist, Strategy, UsageError
 from concertino.strategies import Step, TaskContext
 from concertino_bench import Task, TaskWorld
 from concertino_bench.metrics import Preference
@@ -29,6 +29,7 @@ class Assignment:
         world: makes the world of a rollout.
         change: what is changed of the pool, to see whether the choice follows the descriptions.
         owners: whose description each member bears, where they are permuted.
+        shortlist: what the policy sees of the pool; all of it by default.
     """
 
     task: Task
@@ -40,15 +41,21 @@ class Assignment:
     world: Callable[[Task], TaskWorld] | None = None
     change: Counterfactual | Literal[""] = ""
     owners: Mapping[str, str] = field(default_factory=dict)
+    shortlist: Shortlist | None = None
 
     @property
     def text(self) -> str:
         """What is asked."""
         return self.question or self.task.question
 
+    def pool_in(self, world: TaskWorld | None) -> Pool:
+        """The pool of a rollout in a world: with the members of the world, and as the shortlist shows it."""
+        pool = self.pool if world is None else self.pool.adding(*world.members())
+        return pool if self.shortlist is None else self.shortlist(self.text, pool)
+
     def first_step(self) -> Step:
         """What the strategy does first, before anything has run."""
-        pool = self.pool if self.world is None else self.pool.adding(*self.world(self.task).members())
+        pool = self.pool_in(None if self.world is None else self.world(self.task))
         return self.strategy.begin(TaskContext(self.text, pool.to_openai())).step()
 
 

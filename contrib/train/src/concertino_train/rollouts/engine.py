@@ -113,7 +113,7 @@ class Player:
         """An independent copy, in a world of its own."""
         world, pool = copy.deepcopy(self.world), None
         if world is not None:
-            pool = self.assignment.pool.adding(*world.members())
+            pool = self.assignment.pool_in(world)
         run = self.run.fork(run_id, pool)
         return replace(
             self,
@@ -251,7 +251,7 @@ class RolloutEngine:
 
     def _player(self, assignment: Assignment, run_id: str, sample: int, calls: SharedCalls | None) -> Player:
         world = assignment.world(assignment.task) if assignment.world is not None else None
-        pool = assignment.pool if world is None else assignment.pool.adding(*world.members())
+        pool = assignment.pool_in(world)
         policy = next(iter(self.policies.values()))
         # For the record: a policy samples with its own temperature, and only `max_tokens` reaches it from here.
         sampling = Sampling(temperature=policy.temperature, max_tokens=self.limits.turn, seed=sample)

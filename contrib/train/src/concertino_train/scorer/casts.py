@@ -17,11 +17,16 @@ from typing import Literal
 from .sentences import KINDS, LEVELS, Voice
 from .topics import Topic
 
-Mode = Literal["general", "complementary", "two_topics"]
+Mode = Literal["general", "complementary", "two_topics", "specialists", "several"]
 Honesty = Literal["honest", "silent", "lying"]
 
 _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeio"
 _LEAST, _MOST = 0.01, 0.99
+_ELSEWHERE = 0.2
+"""How often, at most, a member is right on topics that are not its own."""
+_TERSE = ("{topic}, {said}", "{topic}: {said}", "{topic} ({said})", "{topic}; {said}", "{said}, for {topic}")
+_BESIDE = ("cheap", "inexpensive", "low-cost", "costly", "dear", "expensive", "quick", "fast", "slow", "new", "popular")
+"""What short cards say beside the quality, and what tells nothing of it."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +65,20 @@ class CastSettings:
         sizes: numbers of members, each as often as it stands there.
         kind: the kind of all sentences about shares; None: drawn for each cast, or for each card.
         modes: `general`: each member is as good on every topic; `complementary`: one is made for the topic of the
-            question, the others for other topics; `two_topics`: each card speaks of this topic and of another one.
+            question, the others for other topics; `two_topics`: each card speaks of this topic and of another one;
+            `specialists`: each knows one of a few topics, more or less well, and nothing else; `several`: each card
+            says of two to five topics how well it does them.
         lying: share of cards that mean another share than the true one (`general` only).
         silent: share of cards that say nothing of it (`general` only).
         gap: how much better the best member is than the second at least (`general` only).
     """
 
-    sizes: tuple[int, ...] = (2, 3, 4, 4, 5, 6, 6, 8)
+    sizes: tuple[int, ...] = (2, 3, 4, 4, 5, 6, 6, 8, 12)
     kind: str | None = None
-    modes: tuple[Mode, ...] = ("general", "general", "general", "complementary", "complementary", "two_topics")
+    modes: tuple[Mode, ...] = (
+        *("general", "general", "general", "general", "general"),
+        *("complementary", "complementary", "two_topics", "specialists", "specialists", "several"),
+    )
     lying: float = 0.1
     silent: float = 0.2
     gap: float = 0.0
@@ -88,21 +98,38 @@ def draw_cast(voices: Sequence[Voice], topics: Sequence[Topic], rng: Random, set
     voice = rng.choice(voices) if rng.random() < 0.5 else None
     scale = rng.random()
     shares = _shares(size, rng, settings.gap)
+    # Two to four topics, that of the question first: what specialists know, and what several skills are of.
+    fields = [topic, *_others(topic, topics, rng, rng.randint(1, 3))]
     cards = []
     for place in range(size):
         spoken_by, spoken_in = voice or rng.choice(voices), kind or rng.choice(KINDS)
-        writer = _CardWriter(spoken_by, spoken_in, scale, topic, _other(topic, topics, rng), rng)
+        writer = _CardWriter(spoken_by, spoken_in, scale, topic, rng.choice(fields[1:]), rng)
+        share, asides = shares[place], rng.choice((0, 0, 1, 1, 2, 3))
+        honesty: Honesty = "honest"
         if mode == "general":
-            share, honesty = shares[place], _honesty(settings, rng)
+            honesty = _honesty(settings, rng)
             lines = writer.general(share if honesty == "honest" else rng.random(), silent=honesty == "silent")
         elif mode == "complementary":
-            fits, honesty = place == 0, "honest"
+            fits = place == 0
             share = 0.7 + 0.29 * rng.random() if fits else 0.3 * rng.random()
+            writer.other = rng.choice(_others(topic, topics, rng, 1))
             lines = writer.made_for(fits)
+        elif mode == "specialists":
+            # The first two know the topic of the question, so that the card has to be read on.
+            knows = topic if place < 2 else rng.choice(fields)
+            terse = rng.random() < 0.5
+            lines, asides = writer.specialist(knows, share, terse=terse), 0 if terse else asides
+            share = share if knows is topic else _ELSEWHERE * rng.random()
+        elif mode == "several":
+            named = [topic, *_others(topic, topics, rng, rng.randint(2, 4))]
+            skills = [(each, rng.random()) for each in (named if rng.random() < 0.8 else named[1:])]
+            # A card is read up to a number of words, so nothing else stands in it.
+            lines, asides = writer.several(skills), 0
+            share = dict(skills).get(topic, _ELSEWHERE * rng.random())
         else:
-            share, honesty = rng.random(), "honest"
+            share = rng.random()
             lines = writer.two_topics(share)
-        lines += writer.neutral(rng.choice((0, 0, 1, 1, 2, 3)))
+        lines += writer.neutral(asides)
         rng.shuffle(lines)
         price = round(10 ** rng.uniform(-1, 1.5), 2)
         cards.append(Card(writer.name, " ".join(lines), price, min(_MOST, max(_LEAST, share)), honesty))
@@ -125,10 +152,10 @@ def _honesty(settings: CastSettings, rng: Random) -> Honesty:
     return "silent" if chance < settings.lying + settings.silent else "honest"
 
 
-def _other(topic: Topic, topics: Sequence[Topic], rng: Random) -> Topic:
-    while (other := rng.choice(topics)) is topic:
-        pass
-    return other
+def _others(topic: Topic, topics: Sequence[Topic], rng: Random, count: int) -> list[Topic]:
+    """Some other topics, each once."""
+    drawn = rng.sample(topics, min(count + 1, len(topics)))
+    return [other for other in drawn if other is not topic][:count]
 
 
 class _CardWriter:
@@ -169,6 +196,20 @@ class _CardWriter:
         """How good it is at the question's topic, and how good at another one."""
         elsewhere = 1 - share if self.rng.random() < 0.6 else self.rng.random()
         return [self._spoken(share, self._called(self.topic)), self._spoken(elsewhere, self._called(self.other))]
+
+    def specialist(self, knows: Topic, share: float, *, terse: bool) -> list[str]:
+        """What it is made for and how well it does that, in sentences or in a few words."""
+        called = self._called(knows)
+        if not terse:
+            return [self._about_topic("purpose", called), self._about_share(share, called)[0]]
+        words = [self.voice.word(share, self.rng), *self.rng.sample(_BESIDE, self.rng.choice((0, 1, 1)))]
+        self.rng.shuffle(words)
+        text = self.rng.choice(_TERSE).format(topic=called, said=", ".join(words))
+        return [text[:1].upper() + text[1:]]
+
+    def several(self, skills: Sequence[tuple[Topic, float]]) -> list[str]:
+        """How well it does each of several things."""
+        return [self._spoken(share, self._called(topic)) for topic, share in skills]
 
     def neutral(self, count: int) -> list[str]:
         """Sentences that say nothing of quality."""

@@ -14,7 +14,7 @@ from random import Random
 from concertino_scorer.beliefs import Belief, cheapest_sufficient
 from concertino_scorer.scorer import Scorer
 
-from .casts import Card, Cast, CastSettings, draw_cast
+from .casts import Card, Cast, CastSettings, Mode, draw_cast
 from .sentences import KINDS, Voice
 from .topics import Topic
 
@@ -89,6 +89,14 @@ def reading_figures(
     yield ReadingFigure("order reversed: choice stays", _stayed(some, chosen), casts, 1 / 6)
     some = drawn(replace(honest, sizes=(4,), modes=("complementary",)), "complementary")
     yield ReadingFigure("right skill of 4 first", _hits(some, chosen), casts, 1 / 4, _hits(some, by_heuristic) / casts)
+    modes: tuple[tuple[Mode, int, str], ...] = (
+        ("specialists", 6, "right specialist of 6 first"),
+        ("several", 4, "best of 4 first, several skills each"),
+    )
+    for mode, size, name in modes:
+        settings = replace(honest, sizes=(size,), modes=(mode,))
+        some = _told_apart(voices, topics, Random(f"{seed}:{mode}"), settings, casts)
+        yield ReadingFigure(name, _hits(some, chosen), casts, 1 / size, _hits(some, by_heuristic) / casts)
     some = drawn(replace(honest, sizes=(6,), gap=_GAP), "lying")
     chance = Random(f"{seed}:calls")
     hits = sum(_found_out(scorer, cast, chance) for cast in some)
@@ -96,6 +104,19 @@ def reading_figures(
     some = drawn(replace(honest, sizes=(6,)), "prices")
     fit = [cast for cast in some if any(card.share > _SUFFICIENT for card in cast.cards)]
     yield ReadingFigure("cheapest sufficient of 6 first", sum(_cheapest(scorer, cast) for cast in fit), len(fit), 1 / 6)
+
+
+def _told_apart(
+    voices: Sequence[Voice], topics: Sequence[Topic], chance: Random, settings: CastSettings, count: int
+) -> list[Cast]:
+    """Casts whose best member is better than the second by the gap."""
+    found: list[Cast] = []
+    while len(found) < count:
+        cast = draw_cast(voices, topics, chance, settings)
+        second, best = sorted(card.share for card in cast.cards)[-2:]
+        if best - second >= _GAP:
+            found.append(cast)
+    return found
 
 
 def by_heuristic(question: str, cards: Sequence[str]) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 from concertino_scorer.reading import PUNCTUATION, UNKNOWN, Floats
 from concertino_scorer.words import WordNumbers
 
+from .counting import counted_words
 from .glossary import Entry
 from .sentences import texts_of, words_of
 from .topics import Topic
@@ -85,7 +86,10 @@ def build_lexicon(
     words = vocabulary(net, settings.most)
     texts = [[net.lemma(word) for word in _words_in(entry)] for entry in glossary]
     words += sorted({word for text in texts for word in text} - set(words))
-    counts = _counted((*(text for author in authors for text in texts_of(author)), *_texts_of_topics(topics)))
+    read = (text for author in authors for text in texts_of(author))
+    counts = _counted(
+        (*read, *_texts_of_topics(topics), *(text for text in counted_words() for _ in range(settings.seen)))
+    )
     known = WordNumbers(words, UNKNOWN + 1, net.irregular)
     more = [word for word, count in sorted(counts.items()) if count >= settings.seen and word not in known]
     added = [*(sign for sign in PUNCTUATION if sign not in known), *more]
@@ -133,7 +137,9 @@ def _levels(authors: Sequence[str]) -> Mapping[str, float]:
         for level, words in words_of(author).items():
             for word in words:
                 given.setdefault(word.lower(), []).append(2 * level - 1)
-    return {word: float(np.mean(levels)) for word, levels in given.items()}
+    for word, sound in counted_words().items():
+        given.setdefault(word, []).extend([sound] if sound else [])
+    return {word: float(np.mean(levels)) for word, levels in given.items() if levels}
 
 
 def _words_in(entry: Entry) -> list[str]:

@@ -53,7 +53,7 @@ class _Placing(nn.Module):
         """Texts at their places, of length 1; ids have shape (texts, words), 0 beyond the end."""
         vectors, rows = self.vectors[ids], self.rows[ids]
         # Left out at random, so that words that training lacks are placed by their vectors alone.
-        rows = rows * (torch.rand(rows.shape) > _FORGET)
+        rows = rows * (torch.rand(rows.shape, device=rows.device) > _FORGET)
         has_own = rows > 0
         weights = functional.softplus(
             vectors[..., : len(self.gate)] @ self.gate + has_own * self.own_gate[rows] + self.bias
@@ -71,6 +71,7 @@ def train_matching(
     glossary: Sequence[Entry],
     seed: int,
     steps: int,
+    device: torch.device,
 ) -> Matching:
     """Learn it, in so many steps of 48 topics, half of them from the glossary.
 
@@ -80,7 +81,7 @@ def train_matching(
         glossary: further topics, whose words stand for a question.
     """
     torch.manual_seed(seed)
-    chance, placing = Random(seed), _Placing(lexicon)
+    chance, placing = Random(seed), _Placing(lexicon).to(device)
     half = min(_TOPICS // 2 if glossary else _TOPICS, len(topics))
     optimiser = torch.optim.Adam(placing.parameters(), lr=_RATE)
     for step in range(steps):
@@ -90,17 +91,17 @@ def train_matching(
             *chance.sample(topics, half),
             *chance.sample(glossary, min(_TOPICS - half, len(glossary))),
         ]
-        asked = _ids([_question(subject, chance) for subject in drawn], lexicon)
-        told = _ids([_description(subject, chance.choice(voices), chance) for subject in drawn], lexicon)
+        asked = _ids([_question(subject, chance) for subject in drawn], lexicon).to(device)
+        told = _ids([_description(subject, chance.choice(voices), chance) for subject in drawn], lexicon).to(device)
         fits = placing.sharpness.exp() * placing(asked) @ placing(told).T
-        right = torch.arange(len(drawn))
+        right = torch.arange(len(drawn), device=device)
         far = ((placing.projection - placing.start) ** 2).sum()
         loss = functional.cross_entropy(fits, right) + functional.cross_entropy(fits.T, right) + _NEAR_START * far
         optimiser.zero_grad()
         torch.autograd.backward(loss)
         optimiser.step()
     arrays = (placing.projection, placing.gate, placing.own, placing.own_gate)
-    projection, gate, own, own_gate = (each.detach().numpy() for each in arrays)
+    projection, gate, own, own_gate = (each.detach().cpu().numpy() for each in arrays)
     return Matching(projection, gate, placing.bias.item(), own, own_gate)
 
 

@@ -110,7 +110,7 @@ class CardNetwork(nn.Module):
         """Read a batch."""
         rows = self.own_rows[batch.ids]
         if self.training:
-            rows = rows * (torch.rand(rows.shape) > self.settings.forget)
+            rows = rows * (torch.rand(rows.shape, device=rows.device) > self.settings.forget)
         own = self.own(rows) * (rows > 0).unsqueeze(-1)
         hidden = self.enter(self.vectors[batch.ids]) + own + self.features(batch.features)
         hidden = hidden + self.places.weight[: batch.ids.shape[1]]

@@ -25,9 +25,12 @@ from random import Random
 from concertino import UsageError
 from concertino.schema import suggestion
 
-DEVELOPMENT = ("developer", "journalist", "assessor", "clerk", "broker", "curator", "publisher", "surveyor")
+DEVELOPMENT = (
+    *("developer", "journalist", "assessor", "clerk", "broker", "curator", "publisher", "surveyor"),
+    *("inspector", "dealer", "mentor", "arbiter", "neighbour", "foreman"),
+)
 """Authors that no training reads; settings may be chosen by them."""
-TEST = ("inspector", "dealer", "mentor")
+TEST = ("innkeeper", "professor", "trucker")
 """Authors that are read for the last figures alone: by no training, and by no choice of settings."""
 HELD_OUT = (*DEVELOPMENT, *TEST)
 
@@ -39,6 +42,8 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 _NUMBERS = "figures"
 """The author of sentences with numbers and of frames, for those authors who wrote none."""
+_WORDS = "qualities"
+"""The author of words for shares, for those authors who wrote none."""
 _PLAIN = "describer"
 """The author of other sentences that an author did not write."""
 _GRADES = ("F", "E", "D-", "D", "D+", "C-", "C", "C+", "B-", "B", "B+", "A-", "A", "A+")
@@ -163,6 +168,12 @@ class Voice:
             form = rng.choice(sorted(forms))
             return _filled(rng.choice(forms[form]), topic, name, _numbers_of(share, form, rng, scale))
         return _filled(rng.choice(whole or _families(_PLAIN).levelled[kind][level]), topic, name)
+
+    def word(self, share: float, rng: Random) -> str:
+        """A word for a share of right answers."""
+        level = min(LEVELS, key=lambda each: abs(each - share))
+        families = rng.choice(self._families)
+        return rng.choice(families.words.get(level) or _families(_WORDS).words[level])
 
     def neutral(self, topic: str, name: str, rng: Random) -> str:
         """A sentence that says nothing of how good a member is."""

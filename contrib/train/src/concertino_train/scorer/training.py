@@ -14,13 +14,13 @@ Invariant: authors and topics that are held out are never read.
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
-from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from concertino import UsageError
@@ -30,22 +30,23 @@ from concertino_scorer.network import NetworkWeights
 from concertino_scorer.reading import UNKNOWN, CardText, Floats, read_text
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.data import DataLoader, Dataset
 
 from .casts import CastSettings, draw_cast
+from .counting import counted
 from .glossary import load_glossary
 from .lexicon import LexiconSettings, build_lexicon, near_words
 from .matching import train_matching
-from .network import CardBatch, CardNetwork, NetworkSettings, loss_of
+from .network import BatchBelief, CardBatch, CardNetwork, NetworkSettings, loss_of
 from .sentences import HELD_OUT, KINDS, LEVELS, Voice, author_names
 from .topics import load_topics
 from .wordnet import DEBIAN, WordNet
 
 Report = Callable[[str], None]
-Step = Callable[[Random], Tensor]
-"""The loss of one step, by its draws."""
 
 _SHARED_AUTHOR = "figures"
 """Wrote the sentences with numbers that all authors use; not a voice of its own."""
+_COUNTED, _COUNTED_SHARE = ("exams", "errors", "figures"), 0.35
 _NAME = "bilo"
 """Of a member of whom a single sentence speaks; names tell nothing."""
 _WARM_UP, _REPORTED_EVERY = 50, 200
@@ -67,8 +68,8 @@ class ScorerSettings:
         unread: share of words that it takes for unknown.
     """
 
-    sentence_steps: int = 10_000
-    cast_steps: int = 7_000
+    sentence_steps: int = 9_000
+    cast_steps: int = 9_000
     matching_steps: int = 4_000
     sentence_batch: int = 80
     cast_batch: int = 16
@@ -83,6 +84,55 @@ class ScorerSettings:
     casts: CastSettings = field(default_factory=CastSettings)
 
 
+class TrainingVoice(Voice):
+    """The voice of an author that training reads; now and then it counts instead of using the author's own scales.
+
+    An author has a few scales and totals, which a network of this size learns by heart.
+    """
+
+    def about_share(
+        self, kind: str, share: float, topic: str, name: str, rng: Random, *, scale: float = 0.5
+    ) -> tuple[str, bool]:
+        """As `Voice`; a third of the sentences of kinds with numbers are drawn by `counted`."""
+        if kind in _COUNTED and rng.random() < _COUNTED_SHARE:
+            text = counted(share, topic, name, rng)
+            return text, topic.lower() in text.lower()
+        return super().about_share(kind, share, topic, name, rng, scale=scale)
+
+
+class Drawn(NamedTuple):
+    """What one step reads.
+
+    Attributes:
+        batch: the cards of all casts.
+        shares: of right answers, as meant; shape (cards,).
+        sizes: cards of each cast.
+    """
+
+    batch: CardBatch
+    shares: Tensor
+    sizes: list[int]
+
+
+class _Stage(NamedTuple):
+    name: str
+    steps: int
+    rate: float
+    draw: Callable[[Random], Drawn]
+    loss: Callable[[BatchBelief, Tensor, Sequence[int]], Tensor]
+
+
+class _Draws(Dataset[Drawn]):
+    """Batches by the number of their step."""
+
+    def __init__(self, draw: Callable[[Random], Drawn], chance: Callable[[int], Random]) -> None:
+        self._draw = draw
+        self._chance = chance
+
+    def __getitem__(self, step: int) -> Drawn:
+        return self._draw(self._chance(step))
+
+
 class ScorerTraining:
     """One training; `run` does what is left of it.
 
@@ -90,17 +140,30 @@ class ScorerTraining:
         state: a file that keeps where it stands; a training with the same settings continues there.
         report: told a line now and then.
         wordnet: the folder of WordNet's files.
+        device: of torch, which computes.
+        workers: processes that draw batches beside it; 0 draws between the steps. Neither changes what is drawn.
     """
 
-    def __init__(self, settings: ScorerSettings, state: Path, report: Report, wordnet: Path = DEBIAN) -> None:
+    def __init__(
+        self,
+        settings: ScorerSettings,
+        state: Path,
+        report: Report,
+        wordnet: Path = DEBIAN,
+        *,
+        device: str = "cpu",
+        workers: int = 0,
+    ) -> None:
         self.settings = settings
         self.state = state
         self.report = report
+        self.device = torch.device(device)
+        self.workers = workers
         self.authors = [name for name in author_names() if name not in (*settings.held_out, _SHARED_AUTHOR)]
-        self.voices = [Voice(author) for author in self.authors]
+        self.voices = [TrainingVoice(author) for author in self.authors]
         self.topics = load_topics()
         self._saved_state()  # refuses one of other settings before a minute is spent on words
-        began = time.process_time()
+        began = _cpu_seconds()
         report("words: WordNet's meanings and relations ...")
         glossary = load_glossary()
         self.lexicon = build_lexicon(
@@ -108,35 +171,35 @@ class ScorerTraining:
         )
         report(f"matching: {settings.matching_steps} steps ...")
         self.matching = train_matching(
-            self.lexicon, self.voices, self.topics, glossary, settings.seed, settings.matching_steps
+            self.lexicon, self.voices, self.topics, glossary, settings.seed, settings.matching_steps, self.device
         )
         self._near = near_words(self.lexicon) if settings.replaced else {}
         self._placed = self.matching.placed(self.lexicon.vectors, self.lexicon.own_rows)
         torch.manual_seed(settings.seed)
         self.network = CardNetwork(
             torch.from_numpy(self.lexicon.vectors), torch.from_numpy(self.lexicon.own_rows), settings.network
-        )
-        self.spent = time.process_time() - began
+        ).to(self.device)
+        self.spent = _cpu_seconds() - began
 
     def run(self) -> ScorerModel:
         """Train, or continue, and return the scorer."""
         known = self._saved_state()
         settings = self.settings
-        stages: tuple[tuple[str, int, float, Step], ...] = (
-            ("sentences", settings.sentence_steps, settings.sentence_rate, self._sentence_loss),
-            ("casts", settings.cast_steps, settings.cast_rate, self._cast_loss),
+        stages = (
+            _Stage("sentences", settings.sentence_steps, settings.sentence_rate, self.draw_sentences, _sentence_loss),
+            _Stage("casts", settings.cast_steps, settings.cast_rate, self.draw_casts, loss_of),
         )
-        for name, steps, rate, loss_at in stages:
-            if known and name != known["stage"]:
+        for stage in stages:
+            if known and stage.name != known["stage"]:
                 continue  # it is over
-            self._run_stage(name, steps, rate, loss_at, known)
+            self._run_stage(stage, known)
             known = {}
         self.network.eval()
         return self.model()
 
     def model(self) -> ScorerModel:
         """The scorer as it is now."""
-        arrays = {name: array.detach().numpy() for name, array in self.network.state_dict().items()}
+        arrays = {name: array.detach().cpu().numpy() for name, array in self.network.state_dict().items()}
         about = {
             "settings": asdict(self.settings),
             "authors": self.authors,
@@ -149,40 +212,56 @@ class ScorerTraining:
 
     # -- stages ----------------------------------------------------------------------------------------------------
 
-    def _run_stage(self, name: str, steps: int, rate: float, loss_at: Step, known: dict[str, Any]) -> None:
+    def _run_stage(self, stage: _Stage, known: dict[str, Any]) -> None:
         network, first = self.network, 0
         network.train()
-        optimiser = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=0.02)
+        optimiser = torch.optim.AdamW(network.parameters(), lr=stage.rate, weight_decay=0.02)
         if known:
             first = known["step"]
             network.load_state_dict(known["network"])
             optimiser.load_state_dict(known["optimiser"])
             self.spent = known["spent"]
-            self.report(f"{name}: continues after {first} of {steps} steps")
-        saved, began, losses = time.monotonic(), time.process_time(), []
-        for step in range(first, steps):
-            # Of the step, not of the training: a training that was interrupted draws the same.
-            chance = Random(f"{self.settings.seed}:{name}:{step}")
-            torch.manual_seed(chance.getrandbits(32))
+            self.report(f"{stage.name}: continues after {first} of {stage.steps} steps")
+        saved, began, losses = time.monotonic(), _cpu_seconds(), []
+        for step, drawn in enumerate(self._drawn(stage, first), first):
+            torch.manual_seed(self._chance(stage.name, step, "forget").getrandbits(32))
             for group in optimiser.param_groups:
-                group["lr"] = rate * min(1.0, (step + 1) / _WARM_UP) * max(0.02, 1 - step / steps)
-            loss = loss_at(chance)
+                group["lr"] = stage.rate * min(1.0, (step + 1) / _WARM_UP) * max(0.02, 1 - step / stage.steps)
+            batch = CardBatch(*(each.to(self.device) for each in drawn.batch))
+            loss = stage.loss(network(batch), drawn.shares.to(self.device), drawn.sizes)
             optimiser.zero_grad()
             torch.autograd.backward(loss)
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimiser.step()
-            losses.append(loss.item())
+            losses.append(loss.detach())
             if (step + 1) % _REPORTED_EVERY == 0:
-                self.report(f"{name}: {step + 1} of {steps} steps, loss {fmean(losses[-_REPORTED_EVERY:]):.3f}")
+                self.report(f"{stage.name}: {step + 1} of {stage.steps} steps, loss {torch.stack(losses).mean():.3f}")
+                losses.clear()
             if time.monotonic() > saved + _SAVED_EVERY:
-                spent = self.spent + time.process_time() - began
-                self._save(name, step + 1, optimiser, spent)
+                self._save(stage.name, step + 1, optimiser, self.spent + _cpu_seconds() - began)
                 saved = time.monotonic()
-        self.spent += time.process_time() - began
-        self._save(name, steps, optimiser, self.spent)
+        self.spent += _cpu_seconds() - began
+        self._save(stage.name, stage.steps, optimiser, self.spent)
 
-    def _sentence_loss(self, chance: Random) -> Tensor:
-        """Single sentences, some beside one that says nothing: how far is the share that is read from the one meant?"""
+    def _drawn(self, stage: _Stage, first: int) -> Iterable[Drawn]:
+        """What the steps from the first one on read, in order."""
+        draws = _Draws(stage.draw, lambda step: self._chance(stage.name, step))
+        context = "fork" if self.workers else None  # each would build the lexicon anew, otherwise
+        return DataLoader(
+            draws,
+            batch_size=None,
+            sampler=range(first, stage.steps),
+            num_workers=self.workers,
+            multiprocessing_context=context,
+            generator=torch.Generator(),
+        )
+
+    def _chance(self, *parts: object) -> Random:
+        """Of the step, not of the training: a training that was interrupted draws the same."""
+        return Random(":".join(map(str, (self.settings.seed, *parts))))
+
+    def draw_sentences(self, chance: Random) -> Drawn:
+        """Single sentences, some beside one that says nothing."""
         questions, texts, shares = [], [], []
         for _ in range(self.settings.sentence_batch):
             topic, voice = chance.choice(self.topics), chance.choice(self.voices)
@@ -197,11 +276,10 @@ class ScorerTraining:
             shares.append(share)
         read = [self._varied(text, chance) for text in texts]
         features = [self._features(question, [text])[0] for question, text in zip(questions, read, strict=True)]
-        found = self.network(batch_of(read, features)).mean
-        meant = torch.tensor(shares)
-        return functional.binary_cross_entropy(found, meant) + functional.mse_loss(found, meant)
+        return Drawn(batch_of(read, features), torch.tensor(shares), [1] * len(shares))
 
-    def _cast_loss(self, chance: Random) -> Tensor:
+    def draw_casts(self, chance: Random) -> Drawn:
+        """Casts, whose cards are compared."""
         settings = self.settings
         casts = [draw_cast(self.voices, self.topics, chance, settings.casts) for _ in range(settings.cast_batch)]
         texts, features = [], []
@@ -210,7 +288,7 @@ class ScorerTraining:
             texts += read
             features += self._features(cast.question, read)
         shares = torch.tensor([card.share for cast in casts for card in cast.cards])
-        return loss_of(self.network(batch_of(texts, features)), shares, [len(cast.cards) for cast in casts])
+        return Drawn(batch_of(texts, features), shares, [len(cast.cards) for cast in casts])
 
     def _read(self, text: str) -> CardText:
         return read_text(text, self.lexicon.vocabulary)
@@ -244,12 +322,23 @@ class ScorerTraining:
         """Where an interrupted training with these settings stood; {} if there is none."""
         if not self.state.is_file():
             return {}
-        known: dict[str, Any] = torch.load(self.state, weights_only=True)
+        known: dict[str, Any] = torch.load(self.state, map_location=self.device, weights_only=True)
         if known["settings"] != json.dumps(asdict(self.settings)):
             raise UsageError(
                 f"{self.state}: a training with other settings was interrupted here; delete the file, or choose another"
             )
         return known
+
+
+def _sentence_loss(belief: BatchBelief, shares: Tensor, sizes: Sequence[int]) -> Tensor:
+    """How far is the share that is read from the one that was meant?"""
+    return functional.binary_cross_entropy(belief.mean, shares) + functional.mse_loss(belief.mean, shares)
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of those that it has waited for."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
 
 
 def batch_of(texts: Sequence[CardText], features: Sequence[Floats]) -> CardBatch:

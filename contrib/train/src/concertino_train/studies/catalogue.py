@@ -24,6 +24,7 @@ _FRUGAL = (
 )
 """What can be saved is to be learnt from recoveries, so the teacher gives up none; and to save without failing takes
 longer than to save. Taught for that long, it sometimes fills a first batch with answers of which none is wrong."""
+_OUTCOME = "reward={terms: {correct: {term: shared/correct}}}"
 _HELD = "algorithm.kl=0.1"
 """With rewards that mean nothing Adam walks at random, ever further; a distance that costs something keeps it near."""
 _SERIAL = (
@@ -68,21 +69,24 @@ preset's weights of 0.5, a fifth of the units is saved and greedy success falls 
 _OVER_TURNS = ("algorithm.grouping=trajectory", "rollout.tree=null")
 _STEPWISE = (
     "rollout.strategy={name: role-workflow, make: practice, environment: plan-path, stepwise: true, turns: 10}",
-    "tasks.train=[{set: environments/plan-path, options: {split: train, level: 6, at_once: 1, hints: true, "
+    "tasks.train=[{set: environments/plan-path, options: {split: train, level: 6, at_once: 1, view: words, "
     "count: 4000}}]",
-    "tasks.eval=[{set: environments/plan-path, options: {split: test, level: 6, at_once: 1, hints: true, count: 300}}]",
-    "data.collect.tasks=[{set: environments/plan-path, options: {split: train, level: 6, at_once: 1, hints: true, "
+    "tasks.eval=[{set: environments/plan-path, options: {split: test, level: 6, at_once: 1, view: words, count: 300}}]",
+    "data.collect.tasks=[{set: environments/plan-path, options: {split: train, level: 6, at_once: 1, view: words, "
     "count: 800, start: 4000}}]",
     "data.collect.teacher={name: practice, careless: 0.75}",
-    "trainer.sft.steps=400",
-    "trainer.rl.steps=200",
-    "trainer.rl.eval_every=200",
+    "data.select.answers=any",
+    "trainer.sft.steps=500",
+    "trainer.rl.steps=240",
+    "trainer.rl.eval_every=240",
     "trainer.rl.learning_rate=5.0e-4",
     "rollout.tree.branch=sampled",
 )
-"""Ten decisions, each with a credit of its own. The teacher moves at random: teaching gives the form and nothing else.
-The neighbours stand in the prompt in words, because a policy of this size reads grids badly. The runs
-continue with a candidate drawn evenly: with the best one, the policy learns at places that it never reaches alone."""
+"""Ten decisions, each with a credit of its own. Three moves of the teacher in four are wrong, and wrong runs are taught
+too: teaching gives the form of a move and nothing else, so that everything else is reinforcement's. (From a policy that
+already leans to the right moves, groups of every kind reach what can be known of the neighbours alone.)
+Neighbours are told in words, because a policy of this size does not read grids. Trees continue with a candidate drawn
+evenly: with the best one, the policy learns at places that it never reaches alone."""
 _SUDOKU = (
     "rollout.strategy.environment=sudoku",
     "tasks.train=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 5, count: 600}}]",
@@ -116,7 +120,7 @@ STUDIES: dict[str, Study] = {
             (
                 Arm("taught", learn=None),
                 Arm("success-first", learn=(_HELD, _SUCCESS_FIRST)),
-                Arm("right-alone", learn=(_HELD, "reward={terms: {correct: {term: shared/correct}}}")),
+                Arm("right-alone", learn=(_HELD, _OUTCOME)),
                 Arm("paper", learn=(_HELD,)),
                 Arm("shuffled", learn=(_HELD, _SUCCESS_FIRST, "algorithm.shuffle_rewards=true")),
             ),
@@ -264,22 +268,21 @@ STUDIES: dict[str, Study] = {
             "On Plan-Path, one move a turn, do groups of a turn beat groups of whole rollouts, at as many moves?",
             "at-grpo/toy",
             (
-                Arm("outcome", learn=(*_OVER_TURNS, "reward={terms: {correct: {term: shared/correct}}}")),
-                Arm("turn"),
-                Arm("dense", learn=(*_OVER_TURNS, "reward={preset: at-grpo, terms: {mixed: {over: mean}}}")),
+                # The same rewards as `turn`, so that the two differ in nothing but the groups.
+                Arm("whole", learn=(_HELD, *_OVER_TURNS, "reward={preset: at-grpo, terms: {mixed: {over: mean}}}")),
+                Arm("turn", learn=(_HELD,)),
+                # A first batch without a single right run is what this arm is about, not a mistake.
+                Arm("outcome", learn=(_HELD, *_OVER_TURNS, _OUTCOME, "trainer.rl.audit=tell")),
                 Arm("taught", learn=None),
-                Arm(
-                    "shuffled",
-                    learn=(
-                        *_OVER_TURNS,
-                        "reward={terms: {correct: {term: shared/correct}}}",
-                        "algorithm.shuffle_rewards=true",
-                    ),
-                ),
+                Arm("shuffled", learn=(_HELD, "algorithm.shuffle_rewards=true")),
             ),
             ("sampled/accuracy", "accuracy", "rounds", "sampled_tokens", "learning_cpu_seconds"),
             _STEPWISE,
-            (Expected("turn", "sampled/accuracy", least=0.1), Expected("turn", "accuracy", least=0.0)),
+            (
+                Expected("turn", "sampled/accuracy", least=0.1),
+                Expected("turn", "accuracy", least=0.1),
+                Expected("shuffled", "sampled/accuracy", most=0.05),
+            ),
         ),
         _agent_turn("agent-turn", "Plan-Path"),
         _agent_turn("agent-turn-sudoku", "Sudoku 4×4", _SUDOKU),

@@ -386,6 +386,8 @@ def _tail(rng: Random) -> str:
 
 def reply_text(rng: Random, value: str, *, long: bool = False) -> str:
     """What a model may answer, in one of several forms; the value stands in it as the answer."""
+    if not long and rng.random() < 0.15:
+        return _short_reply(rng, _grouped(rng, value))
     form, steps = rng.randrange(12 if long else 14), _steps(rng, long=long)
     if form < 3:
         worked = "\n".join(f"- {line}" for line in steps.split(". "))
@@ -400,6 +402,28 @@ def reply_text(rng: Random, value: str, *, long: bool = False) -> str:
         value,
         f"\\boxed{{{value}}}",
     )[form - 8]
+
+
+def _short_reply(rng: Random, told: str) -> str:
+    """The answer in a few words, and nothing worked out."""
+    noun = rng.choice(_NOUNS)
+    text = rng.choice(
+        (
+            f"It comes to {told}",
+            f"I get {told}",
+            f"It is {told}",
+            f"That leaves {told} {noun}",
+            f"I make it {told} {noun}",
+            f"My result: {told}",
+            f"{told} {noun}",
+            f"After some thought, {told} {noun}",
+            f"{phrase(rng, 1, 6).capitalize()}, {told} {noun} {_tail(rng)}",
+            f"{phrase(rng, 1, 8).capitalize()} {told}",
+            f"{rng.choice(_PEOPLE)} {rng.choice(_VERBS)} {told}",
+            f"Result = {told}",
+        )
+    )
+    return text + rng.choice((".", ".", "", "!", ".\n"))
 
 
 def refusal_text(rng: Random) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from concertino import Model, Pool, Strategy, UsageError
+from concertino import Model, Pool, Shortlist, Strategy, UsageError
 
 from .calls import RoundsExpert, SerialExpert
 from .expert import Expert
@@ -21,8 +21,12 @@ _EXPERTS: dict[str, type[Expert]] = {
 }
 
 
-def practice_expert(pool: Pool, strategy: Strategy, **habits: Any) -> Model:
+def practice_expert(pool: Pool, strategy: Strategy, shortlist: Shortlist | None = None, **habits: Any) -> Model:
     """The scripted expert of the practice domain that writes in a strategy's format.
+
+    Args:
+        shortlist: what it sees of the pool for a question; all of it by default.
+        habits: those of `Habits`.
 
     Raises:
         UsageError: there is no expert for the strategy.
@@ -32,4 +36,4 @@ def practice_expert(pool: Pool, strategy: Strategy, **habits: Any) -> Model:
     if strategy.name not in _EXPERTS:
         known = ", ".join([*_EXPERTS, "role-workflow"])
         raise UsageError(f"there is no practice expert for the strategy {strategy.name!r}; expected one of {known}")
-    return _EXPERTS[strategy.name](pool, Habits(**habits))
+    return _EXPERTS[strategy.name](pool, Habits(**habits), shortlist)

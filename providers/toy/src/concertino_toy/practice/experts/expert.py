@@ -10,20 +10,29 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from concertino import ChatRequest, Message, Model, Pool, Reply, Usage
+from concertino import ChatRequest, Message, Model, Pool, Reply, Shortlist, Usage
 
 from concertino_toy.practice.words import draw
 from concertino_toy.reading import ObservedLine, observed_lines
 
-from .progress import Habits, QuestionProgress, members_of
+from .progress import Habits, KnownMember, QuestionProgress, members_of
 
 
 class Expert(Model):
-    """A scripted expert over one pool."""
+    """A scripted expert over one pool.
 
-    def __init__(self, pool: Pool, habits: Habits | None = None) -> None:
-        self.members = members_of(pool)
+    Args:
+        pool: whose members it knows.
+        habits: how it works.
+        shortlist: what it sees of the pool for a question; all of it by default.
+    """
+
+    def __init__(self, pool: Pool, habits: Habits | None = None, shortlist: Shortlist | None = None) -> None:
+        self.pool = pool
         self.habits = habits or Habits()
+        self.shortlist = shortlist
+        self._members = members_of(pool)
+        self._listed: dict[str, tuple[KnownMember, ...]] = {}
 
     async def chat(self, request: ChatRequest) -> Reply:
         """Write the next turn."""
@@ -32,7 +41,8 @@ class Expert(Model):
 
     def write(self, messages: Sequence[Message]) -> str:
         """The next turn of a conversation, a slip included."""
-        progress = QuestionProgress(question_of(messages), self.members, self.habits)
+        question = question_of(messages)
+        progress = QuestionProgress(question, self._known(question), self.habits)
         turns = self.read(progress, messages)
         text = self.turn(progress, messages)
         key = (progress.question, turns)
@@ -41,6 +51,14 @@ class Expert(Model):
         if not mending and self.habits.draws("slips", *key):
             return self.slip(text, draw("slip", self.habits.seed, *key))
         return text
+
+    def _known(self, question: str) -> tuple[KnownMember, ...]:
+        """The members that it can call for a question."""
+        if self.shortlist is None:
+            return self._members
+        if question not in self._listed:
+            self._listed[question] = members_of(self.shortlist(question, self.pool))
+        return self._listed[question]
 
     @abstractmethod
     def read(self, progress: QuestionProgress, messages: Sequence[Message]) -> int:

@@ -150,6 +150,9 @@ class QuestionProgress:
 
     def given_up(self, part: int) -> bool:
         """Whether no further member is asked."""
+        # A shortlist may have left out whoever knows it.
+        if not any(member.topic in ("", self.parts[part].topic) for member in self.members):
+            return True
         failed = sum(not attempt.ok for attempt in self.attempts[part])
         first = self.parts[part].after
         # What it needs was given up, so nobody can be asked about it.
@@ -177,8 +180,6 @@ class QuestionProgress:
         topic, tried = self.parts[part].topic, self.attempts[part]
         experts = [member for member in self.members if member.topic == topic]
         poor = [member for member in self.members if not member.topic]
-        if not experts and not poor:
-            raise UsageError(f"the pool has no member for the topic {topic!r}")
         if not experts or (poor and self._careless(part) and not self._hasty(part)):
             return poor[0]
         if not tried:

@@ -17,6 +17,8 @@ from .progress import Habits
 
 _STEPS = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
 _PLACES = re.compile(r"You \(A\) are at row (\d+), column (\d+), the goal \(G\) is at row (\d+), column (\d+)")
+_AROUND = re.compile(r"Neighbours: (.*)\. The goal: (.*)\.")
+_TOWARDS = {"below": "D", "above": "U", "right": "R", "left": "L"}
 _ROW = re.compile(r"[.#AG]{2,}")
 _CELLS = re.compile(r"[.\d](?: [.\d])+")
 _PRINTED = re.compile(r"^printed: (.*)$", re.MULTILINE)
@@ -42,12 +44,13 @@ class RoleExpert(Model):
         """What the role that is asked says."""
         asked = [message.text for message in messages if message.role == "user"]
         prompt, scripting = asked[0], asked[0].endswith(SCRIPT)
+        seen = _PLACES.search(prompt) is not None
+        moving = seen or _AROUND.search(prompt) is not None
         rng = Random(f"roles {self.habits.seed} {prompt}")
-        moving = _PLACES.search(prompt) is not None
         if not scripting and not self.habits.draws("careless", prompt) and (told := _printed(prompt)):
             taken = told
         else:
-            right = _way(prompt) if moving else _fills(prompt)
+            right = (_way(prompt) if seen else _step(prompt, rng)) if moving else _fills(prompt)
             right = right[:1] if prompt.endswith(STEP) else right
             taken = _spoilt(right, rng, moving) if self.habits.draws("careless", prompt) else right
         text = _script(taken, moving) if scripting else f"#### {json.dumps(list(taken))}"
@@ -110,6 +113,15 @@ def _way(prompt: str) -> list[object]:
                 waiting.append(near)
     # Where there is no way, any move is as good.
     return list(came.get(goal, "R"))
+
+
+def _step(prompt: str, rng: Random) -> list[object]:
+    """A free move towards the goal, else any free one: all that can be known of the neighbours alone."""
+    found = _AROUND.search(prompt)
+    assert found is not None
+    free = [side.split()[0] for side in found[1].split(", ") if side.endswith("free")]
+    nearer = [move for word, move in _TOWARDS.items() if word in found[2] and move in free]
+    return [rng.choice(nearer or free or ["R"])]
 
 
 def _fills(prompt: str) -> list[object]:
