@@ -6,10 +6,11 @@
     orchestrators/frugal/concertino.toml         declares it as a model
     orchestrators/frugal/pool.toml               a pool that it leads; add members
     orchestrators/frugal/strategy.json           the paradigm that it was trained in
+    orchestrators/frugal/shortlist.json          how the pool was listed for it, where it was
     orchestrators/frugal/README.md               what it is, and how it is used
 
-The invariant: what is written answers a question as it stands, with the tokenizer, the template, the end tokens and the
-strategy that it was trained with.
+The invariant: what is written answers a question as it stands, with the tokenizer, the template, the end tokens, the
+strategy and the shortlist that it was trained with.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ from concertino_train.config.config import TrainConfig, load_config
 from concertino_train.config.named import make_strategy
 from concertino_train.factories.learners import SETTINGS
 from concertino_train.factories.models import ADAPTER, base_of
+from concertino_train.factories.pools import make_shortlist
 
 if TYPE_CHECKING:
     from concertino_local.codec import ChatCodec
 
+_SHORTLIST = "shortlist.json"
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "config.json", "adapter_config.json")
 # Weights of any format: transformers would find a file that was left from another export first.
 _OF_ANOTHER = (*_WEIGHTS, "adapter_model.bin", "pytorch_model*.bin*", "generation_config.json")
@@ -275,6 +278,9 @@ def _declare(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -
     strategy = make_strategy(config.rollout.strategy).to_json() if config is not None else None
     if strategy is not None:
         (target / "strategy.json").write_text(json.dumps(strategy, indent=2) + "\n", encoding="utf-8")
+    shortlist = make_shortlist(config.pool) if config is not None else None
+    if shortlist is not None:
+        (target / _SHORTLIST).write_text(json.dumps(shortlist.to_json(), indent=2) + "\n", encoding="utf-8")
     if config is not None:
         (target / SETTINGS).write_text(config.text(), encoding="utf-8")
     (target / "README.md").write_text(_card(exported, config, codec), encoding="utf-8")
@@ -298,7 +304,7 @@ def _card(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -> s
         "Name the members that it leads in `pool.toml`; then, in this folder:",
         "",
         "```bash",
-        "pip install concertino concertino-local",
+        shlex.join(["pip", "install", "concertino", "concertino-local", *_plugins(config)]),
         _command(exported, config),
         "```",
         "",
@@ -308,10 +314,12 @@ def _card(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -> s
     ]
     if config is not None:
         strategy = make_strategy(config.rollout.strategy)
-        lines += ["From Python, with the settings of the strategy that it was trained under:", "", "```python", _PYTHON]
-        lines += ["```", ""]
+        listed = config.pool.shortlist is not None
+        lines += ["From Python, with the settings of the strategy that it was trained under:", "", "```python"]
+        lines += [_PYTHON.format(arrange=_ARRANGE if listed else ""), "```", ""]
         lines += ["## Training", "", f"- settings: `{config.id}`, in full in `{SETTINGS}`"]
         lines += [f"- strategy: `{strategy.name}`, with its settings in `strategy.json`; use it with these"]
+        lines += [f"- pool: as `{_SHORTLIST}` lists it; the policy has seen no other"] if listed else []
         lines += [f"- reward: {_reward(config)}", *([f"- about: {config.about}"] if config.about else [])]
         own = config.rollout
         lines += [f"- rollouts: groups of {own.group_size} at temperature {own.temperature:g}"]
@@ -325,8 +333,10 @@ import concertino_local
 from concertino.strategies import strategy_by_name
 
 told = json.load(open("strategy.json"))
-leader = ct.Orchestrator(concertino_local.model("it", path="."), strategy_by_name(told["name"]).from_json(told))
+strategy = strategy_by_name(told["name"]).from_json(told)
+leader = ct.Orchestrator(concertino_local.model("it", path="."), strategy{arrange})
 run = leader.run_sync(question, pool=pool)"""
+_ARRANGE = ', arrange=ct.Shortlist.parse(json.load(open("shortlist.json")))'
 
 
 def _command(exported: Exported, config: TrainConfig | None) -> str:
@@ -336,8 +346,22 @@ def _command(exported: Exported, config: TrainConfig | None) -> str:
         words += ["--strategy", section.name]
         for key, value in section.settings.items():
             if isinstance(value, (bool, int, float, str)):
-                words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+                words += ["--set", f"{key}={_plain(value)}"]
+        shortlist = make_shortlist(config.pool)
+        if shortlist is not None:
+            ranking, *options = (f"{key}={_plain(value)}" for key, value in shortlist.to_json().items())
+            words += ["--shortlist", ",".join([ranking.removeprefix("ranking="), *options])]
     return shlex.join(words)
+
+
+def _plugins(config: TrainConfig | None) -> list[str]:
+    """What else an answer needs: the plugin of the ranking, if it is one of this project."""
+    listed = config.pool.shortlist if config is not None else None
+    return ["concertino-scorer"] if listed is not None and listed.ranking.startswith("scorer/") else []
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _reward(config: TrainConfig) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner, Result
-from concertino import Orchestrator, Pool, Sampling
+from concertino import Orchestrator, Pool, Sampling, Shortlist
 from concertino.core.events import Replied
 from concertino.strategies import strategy_by_name
 from concertino_bench.reports import read_results
@@ -333,6 +333,21 @@ def test_an_export_is_declared_in_a_pool_and_answers_at_once(out: Path, tmp_path
     refused = run("export", out / "rl", folder)
     assert refused.exit_code == 2
     assert "holds something already" in refused.stderr
+
+
+def test_an_export_says_how_the_pool_was_listed_in_training(out: Path, tmp_path: Path) -> None:
+    trained = tmp_path / "rl"
+    shutil.copytree(out / "rl", trained, ignore=shutil.ignore_patterns("traces"))
+    for file in trained.rglob("training.yaml"):
+        settings = yaml.safe_load(file.read_text())
+        settings["pool"]["shortlist"] = {"ranking": "scorer/best", "most": 3, "handles": True}
+        file.write_text(yaml.safe_dump(settings))
+    folder = Path(done("export", trained, tmp_path / "frugal")["folder"])
+    shortlist = Shortlist.parse(json.loads((folder / "shortlist.json").read_text()))
+    assert shortlist == Shortlist("scorer/best", most=3, handles=True)
+    card = (folder / "README.md").read_text()
+    assert "--shortlist scorer/best,most=3,best=first,parts=false,handles=true" in card
+    assert "pip install concertino concertino-local concertino-scorer" in card
 
 
 def test_settings_of_a_folder_are_declared_for_a_whole_machine(out: Path, tmp_path: Path) -> None:

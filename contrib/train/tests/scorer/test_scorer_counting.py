@@ -40,7 +40,7 @@ def test_two_sentences_differ_in_totals_units_and_order() -> None:
 def test_numbers_in_words_are_read_as_numbers(number: int) -> None:
     for seed in range(8):
         card = read_text(f"it got {in_words(number, Random(seed))} of 2000 right", {})
-        assert [value for value in card.values if not math.isnan(value)][0] == number
+        assert next(value for value in card.values if not math.isnan(value)) == number
 
 
 def test_words_of_counting_say_how_good_they_sound() -> None:
