@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 EXPERTS: Mapping[str, str] = {"practice": "concertino_toy.practice.experts:practice_expert"}
 """Functions that make a teacher of a pool and a strategy, by the names that settings files use."""
 TEACHER = "teacher"
+VARIED_POOLS = 200
+"""Of a pool that varies, unless the settings say how many."""
 """What results files call it; `teacher-0`, `teacher-1` and so on where it works with several pools."""
 
 
@@ -92,6 +94,7 @@ def run_collection(
         figures = {"success": right / done if done else 0.0, **_usd(seen)}
         told.step(seen.done, figures, show=seen.done == seen.total or seen.done % max(1, seen.total // 20) == 0)
 
+    pools = pools_of(config, pool)
     teachers = [
         System(
             name,
@@ -100,7 +103,7 @@ def run_collection(
             shortlist=make_shortlist(config.pool),
             prepare=functools.partial(_instead, own=own),
         )
-        for name, own in pools_of(config, pool).items()
+        for name, own in pools.items()
     ]
     done = asyncio.run(
         collect(
@@ -109,7 +112,7 @@ def run_collection(
             pool,
             home / "collected",
             samples=section.samples,
-            in_turn=section.in_turn,
+            in_turn=section.in_turn or (section.pools is None and len(pools) > 1),
             temperatures=section.temperatures,
             seed=config.trainer.seed,
             budget=make_budget(config),
@@ -172,10 +175,12 @@ def pools_of(config: TrainConfig, pool: Pool | None = None) -> dict[str, Pool]:
     Raises:
         UsageError: several pools are asked for, and nothing varies.
     """
-    count = config.data.collect.pools
+    count, varies = config.data.collect.pools, config.pool.variation.varies
+    if count is None:
+        count = VARIED_POOLS if varies else 0
     if not count:
         return {TEACHER: make_pool(config.pool) if pool is None else pool}
-    if not config.pool.variation.varies:
+    if not varies:
         raise UsageError(
             f"data.collect.pools={count}: all would be the same; say in pool.variation what differs (keep, rename, "
             "prices, costs, make), or leave it out"

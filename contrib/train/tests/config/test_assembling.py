@@ -39,6 +39,22 @@ def test_a_variation_follows_from_the_seed_and_the_number_alone() -> None:
     assert pools != [VariedPool(practice(VARIED).pool, 4).draw(number)[0].id for number in range(12)]
 
 
+@pytest.mark.parametrize(
+    ("pool", "unseen"),
+    [
+        ({"make": {"name": "practice"}}, []),
+        ({"members": ["toy/*"]}, ["names", "order", "cards"]),
+        ({"file": "pool.toml", "variation": {"keep": 0.5}}, ["names", "order", "cards"]),
+        ({}, ["names", "order", "cards"]),
+        ({"members": ["toy/*"], "variation": {"unseen": []}}, []),
+    ],
+)
+def test_what_is_read_differs_by_default_unless_a_function_makes_the_pool(
+    pool: dict[str, Any], unseen: list[str]
+) -> None:
+    assert load_config({**PRACTICE, "pool": pool}).pool.variation.unseen == unseen
+
+
 def test_a_variation_leaves_out_renames_prices_and_prefers() -> None:
     varied = VariedPool(practice(VARIED).pool, 0)
     drawn = [varied.draw(number) for number in range(60)]

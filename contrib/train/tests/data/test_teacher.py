@@ -41,8 +41,15 @@ def test_a_teacher_works_on_every_task_with_every_pool_of_the_variation(tmp_path
     assert len(prompts) == 3, "every pool has other names"
 
 
+def test_a_pool_that_varies_is_taught_over_varied_pools_in_turn(tmp_path: Path) -> None:
+    collected = run_collection(load_config(SETTINGS, ["pool.variation.rename=1.0"]), output=tmp_path)
+    items = read_results(collected.results).items
+    assert collected.runs == len(items) == 6
+    assert len({item.pool for item in items}) == 6
+
+
 def test_without_pools_the_teacher_has_the_pool_as_it_is(tmp_path: Path) -> None:
-    config = load_config(SETTINGS, ["pool.variation.rename=1.0"])
+    config = load_config(SETTINGS, ["pool.variation.rename=1.0", "data.collect.pools=0"])
     collected = run_collection(config, output=tmp_path)
     items = read_results(collected.results).items
     assert {item.key.system for item in items} == {"teacher"}

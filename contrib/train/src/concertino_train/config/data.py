@@ -21,9 +21,10 @@ class CollectSection(Section):
         strategy: of the teacher; that of the policy by default. With another, set `rewrite`, or train on it as it is.
         tasks: on what; those of `tasks.train` by default.
         samples: runs of each task, with each pool.
-        pools: number of varied pools (`pool.variation`); 0 for the pool without variation.
+        pools: number of varied pools (`pool.variation`); 0 for the pool without variation. By default 200, in turn,
+            where the pool varies, and else 0.
         in_turn: each task is done over one of these pools, in turn; by default over every one.
-        temperatures: the teacher works at each of these.
+        temperatures: the teacher works at each of these; where tasks are done in turn, at one of them.
         concurrency: runs at once.
         max_usd: no further run begins once this many $ are spent.
     """
@@ -32,7 +33,7 @@ class CollectSection(Section):
     strategy: StrategySection | None = None
     tasks: list[TaskSelection] = Field(default_factory=list)
     samples: Count = 8
-    pools: Number = 0
+    pools: Number | None = None
     in_turn: bool = False
     temperatures: list[Amount] = Field(default_factory=list)
     concurrency: Count = 16

@@ -7,11 +7,12 @@ rollouts and makes `updates` optimiser steps of it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from concertino.strategies import DEFAULT_STRATEGY
 from concertino_bench.tasks.unseen import Drawn
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from concertino_train.settings import Above, Amount, Count, Number, Precision, Section, Share
 
@@ -131,6 +132,10 @@ class PreferenceSection(Section):
     seconds: Share = 0.0
 
 
+_READ: tuple[Drawn, ...] = ("names", "order", "cards")
+"""What a policy reads of a pool, and would learn by heart if it were always the same."""
+
+
 class Variation(Section):
     """What differs from question to question; all rollouts of a question have the same.
 
@@ -138,7 +143,9 @@ class Variation(Section):
         keep: probability with which each tool or agent stays in the pool.
         always: patterns of members that stay.
         rename: probability with which each tool or agent is shown under a neutral alias.
-        unseen: what else is random: names, order, cards (wording), prices, skills (who is there).
+        unseen: what else is random: names, order, cards (wording), prices, skills (who is there). By default names,
+            order and cards of installed members and of a pool file, so that a policy has to read them; nothing of a
+            pool that `pool.make` makes.
         prices: price schedules, of which one is drawn: $ per million tokens by model.
         costs: likewise of tools and agents: the cost of a call by name or pattern.
         make: settings of `pool.make`, of which one table is drawn.
@@ -219,6 +226,17 @@ class PoolSection(Section):
     roles: dict[str, str] = Field(default_factory=dict)
     shortlist: ShortlistSection | None = None
     variation: Variation = Variation()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _vary(cls, given: Any) -> Any:
+        """What is read differs, unless the settings say otherwise."""
+        if not isinstance(given, Mapping) or given.get("make") is not None:
+            return given
+        variation = given.get("variation", {})
+        if not isinstance(variation, Mapping) or "unseen" in variation:
+            return given
+        return {**given, "variation": {**variation, "unseen": list(_READ)}}
 
 
 class TaskSelection(Section):
