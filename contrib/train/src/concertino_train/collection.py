@@ -94,7 +94,6 @@ def run_collection(
         figures = {"success": right / done if done else 0.0, **_usd(seen)}
         told.step(seen.done, figures, show=seen.done == seen.total or seen.done % max(1, seen.total // 20) == 0)
 
-    pools = pools_of(config, pool)
     teachers = [
         System(
             name,
@@ -103,7 +102,7 @@ def run_collection(
             shortlist=make_shortlist(config.pool),
             prepare=functools.partial(_instead, own=own),
         )
-        for name, own in pools.items()
+        for name, own in pools_of(config, pool).items()
     ]
     done = asyncio.run(
         collect(
@@ -112,7 +111,7 @@ def run_collection(
             pool,
             home / "collected",
             samples=section.samples,
-            in_turn=section.in_turn or (section.pools is None and len(pools) > 1),
+            in_turn=in_turn(config),
             temperatures=section.temperatures,
             seed=config.trainer.seed,
             budget=make_budget(config),
@@ -165,6 +164,17 @@ def build_set(config: TrainConfig, home: Path, *, pool: Pool | None = None) -> D
     return make_set(results, home / "set", settings, pool=_pool_of(config, pool))
 
 
+def pool_count(config: TrainConfig) -> int:
+    """Varied pools that the teacher works with; 0 for the pool as it is."""
+    count = config.data.collect.pools
+    return (VARIED_POOLS if config.pool.variation.varies else 0) if count is None else count
+
+
+def in_turn(config: TrainConfig) -> bool:
+    """Whether each task is done over one of the pools, and not over every one."""
+    return config.data.collect.in_turn or (config.data.collect.pools is None and pool_count(config) > 1)
+
+
 def pools_of(config: TrainConfig, pool: Pool | None = None) -> dict[str, Pool]:
     """The pools that the teacher works with, by what results files call it then.
 
@@ -175,12 +185,10 @@ def pools_of(config: TrainConfig, pool: Pool | None = None) -> dict[str, Pool]:
     Raises:
         UsageError: several pools are asked for, and nothing varies.
     """
-    count, varies = config.data.collect.pools, config.pool.variation.varies
-    if count is None:
-        count = VARIED_POOLS if varies else 0
+    count = pool_count(config)
     if not count:
         return {TEACHER: make_pool(config.pool) if pool is None else pool}
-    if not varies:
+    if not config.pool.variation.varies:
         raise UsageError(
             f"data.collect.pools={count}: all would be the same; say in pool.variation what differs (keep, rename, "
             "prices, costs, make), or leave it out"

@@ -46,11 +46,13 @@ def collect_command(given: TrainingOptions) -> None:
 
 def _tell(config: TrainConfig, as_json: bool) -> None:
     """What would be done."""
+    from concertino_train.collection import in_turn, pool_count
     from concertino_train.factories.questions import select_tasks
 
     section = config.data.collect
     tasks = len(select_tasks(section.tasks or config.tasks.train, "data.collect.tasks"))
-    runs = tasks * section.samples * max(1, len(section.temperatures)) * max(1, section.pools)
+    teachers = 1 if in_turn(config) else max(1, len(section.temperatures)) * max(1, pool_count(config))
+    runs = tasks * section.samples * teachers
     if as_json:
         write_json({"config": config.resolved(), "id": config.id, "tasks": tasks, "runs": runs})
         return
