@@ -35,7 +35,7 @@ class Shortlist:
         ranking: an installed one as `provider/name`, such as `scorer/best` of concertino-scorer; or an object.
         most: members that are listed at most; with `parts`, for each part.
         best: `first` or `last`: where the best one stands. Some small models prefer what is listed last.
-        parts: rank for each paragraph of the question by itself, and list those of the first paragraph first. A member
+        parts: rank for each paragraph of the question separately, and list those of the first paragraph first. A member
             is listed once: paragraphs choose in turn.
         handles: show members by what they are listed for instead of their names: `a1` is the best one for the first
             part, `b2` the second best for the second. A policy that reads handles need not read names.
@@ -138,7 +138,7 @@ def _entry(spec: ToolSpec, pool: Pool) -> RankingEntry:
 
 
 def _usual_usd(spec: ToolSpec, pool: Pool) -> float | None:
-    """What a call costs in $, with a usual request to the dearest model that it needs; None if a price is unknown."""
+    """What a call costs in $, with a usual request to its most expensive model; None if a price is unknown."""
     prices = [model.prices for name in spec.needs for model in pool.behind(name)]
     requests: Sequence[float] = [each.usd(_USUAL_PROMPT, _USUAL_REPLY) for each in prices if each is not None]
     return None if None in prices else spec.cost.usd + max(requests, default=0.0)

@@ -356,8 +356,8 @@ def _command(exported: Exported, config: TrainConfig | None) -> str:
 
 def _plugins(config: TrainConfig | None) -> list[str]:
     """What else an answer needs: the plugin of the ranking, if it is one of this project."""
-    listed = config.pool.shortlist if config is not None else None
-    return ["concertino-scorer"] if listed is not None and listed.ranking.startswith("scorer/") else []
+    listed = make_shortlist(config.pool) if config is not None else None
+    return ["concertino-scorer"] if listed is not None and listed.to_json()["ranking"].startswith("scorer/") else []
 
 
 def _plain(value: Any) -> str:

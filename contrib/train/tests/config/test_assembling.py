@@ -55,6 +55,19 @@ def test_what_is_read_differs_by_default_unless_a_function_makes_the_pool(
     assert load_config({**PRACTICE, "pool": pool}).pool.variation.unseen == unseen
 
 
+@pytest.mark.parametrize(
+    ("shortlist", "told"),
+    [
+        ({"most": 3}, "pool.shortlist: no ranking"),
+        ({"ranking": "scorer/best", "mots": 3}, "pool.shortlist: unknown key 'mots'; did you mean 'most'"),
+        ("scorer/best,most=0", r"pool.shortlist: Shortlist\(most=0\): expected 1 or more members"),
+    ],
+)
+def test_a_shortlist_that_cannot_be_read_is_refused_where_it_stands(shortlist: Any, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        load_config({**PRACTICE, "pool": {**PRACTICE["pool"], "shortlist": shortlist}})
+
+
 def test_a_variation_leaves_out_renames_prices_and_prefers() -> None:
     varied = VariedPool(practice(VARIED).pool, 0)
     drawn = [varied.draw(number) for number in range(60)]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
 from concertino import UsageError
 from concertino_scorer.scorer import Scorer
@@ -75,6 +76,13 @@ def test_batches_that_other_processes_draw_give_the_same_scorer(small: WordNet, 
     beside.workers = 2
     for name, array in beside.run().weights.arrays.items():
         assert np.array_equal(array, alone.weights.arrays[name]), name
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="torch sees a CUDA device here")
+def test_a_device_that_is_not_there_is_refused_before_a_word_is_read(tmp_path: Path) -> None:
+    result = CliRunner().invoke(scorer_command, [str(tmp_path / "of.npz"), "--device", "cuda"])
+    assert isinstance(result.exception, UsageError)
+    assert str(result.exception) == "device='cuda': torch sees no CUDA device here; take 'cpu'"
 
 
 def test_a_state_of_other_settings_is_not_continued(small: WordNet, tmp_path: Path) -> None:

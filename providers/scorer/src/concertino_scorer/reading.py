@@ -60,7 +60,7 @@ class CardText:
         values: the numbers, NaN where a word stands.
         shares: of numbers that are a part of another one, a percentage, or between 0 and 1; else NaN.
         roles: 1 for a part of another number, -1 for the total of which it is a part, else 0.
-        fractions: of the largest number of its sentence; NaN for that one itself, and where there is no other.
+        fractions: of the largest number of its sentence; NaN for that one itself, and where it stands alone.
         sentences: the number of the sentence that a token is in.
     """
 

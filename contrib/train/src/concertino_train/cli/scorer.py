@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of all draws.")
 @click.option("--wordnet", type=click.Path(path_type=Path, file_okay=False), help="Folder of WordNet's files.")
-@click.option("--device", default="cpu", show_default=True, metavar="NAME", help="Of torch: cpu, cuda, cuda:1.")
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What computes.")
 @click.option("--workers", type=click.IntRange(0), default=1, show_default=True, help="Processes that draw batches.")
 @click.option("--figures", is_flag=True, help="Train nothing; measure the scorer of FILE.")
 @click.option("--test", is_flag=True, help="Measure on the test part: authors and topics for the last figures alone.")

@@ -133,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--muon", type=float, default=0.02, help="learning rate of Muon")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=_count, default=2, help="that collect and train, a core each")
-    parser.add_argument("--device", default="cpu", help="of torch: cpu, or cuda, where one process trains")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="on cuda, one process trains")
     parser.add_argument("--half", action="store_true", help="multiply in 16 bits: faster, if the processor can (AMX)")
     return parser
 

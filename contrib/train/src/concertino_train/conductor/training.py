@@ -22,6 +22,8 @@ from typing import Any
 
 from concertino import UsageError
 
+from concertino_train.device import check_device
+
 from .rows import TokenRow
 
 Told = Callable[[str], None]
@@ -40,7 +42,7 @@ class TrainingSettings:
         warm: steps in which the rates rise.
         seed: of the order of the rows.
         every: steps between two reports; the model is kept after twenty of them.
-        device: of torch; another one than the processor is for a single process.
+        device: `cpu`, or `cuda`, where a single process trains.
         half: multiply in 16 bits (bfloat16), which is faster where the processor can; weights stay as they are.
     """
 
@@ -59,6 +61,7 @@ class TrainingSettings:
         for name in ("seconds", "tokens", "rate", "muon", "every"):
             if getattr(self, name) <= 0:
                 raise UsageError(f"TrainingSettings({name}={getattr(self, name)!r}): expected a number > 0")
+        check_device(self.device, f"TrainingSettings(device={self.device!r})")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
+from concertino import Shortlist, UsageError
 from concertino.strategies import DEFAULT_STRATEGY
 from concertino_bench.tasks.unseen import Drawn
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -132,7 +133,7 @@ class PreferenceSection(Section):
     seconds: Share = 0.0
 
 
-_READ: tuple[Drawn, ...] = ("names", "order", "cards")
+_VARIED_BY_DEFAULT: tuple[Drawn, ...] = ("names", "order", "cards")
 """What a policy reads of a pool, and would learn by heart if it were always the same."""
 
 
@@ -185,25 +186,6 @@ class Named(BaseModel):
         return dict(self.model_extra or {})
 
 
-class ShortlistSection(Section):
-    """What the policy sees of a pool: for each question, the members that a ranking puts first; see
-    `concertino.Shortlist`.
-
-    Attributes:
-        ranking: an installed one, such as `scorer/best`.
-        most: members that are listed at most; with `parts`, for each part.
-        best: where the best one stands.
-        parts: rank for each paragraph of the question by itself.
-        handles: show members as `a1`, `a2`, `b1` instead of their names.
-    """
-
-    ranking: str
-    most: Count = 6
-    best: Literal["first", "last"] = "first"
-    parts: bool = False
-    handles: bool = False
-
-
 class PoolSection(Section):
     """What may be called. Models that roles are bound to play these roles; the policy plays all others.
 
@@ -214,7 +196,8 @@ class PoolSection(Section):
         without: patterns of members that are left out.
         offer: patterns of models that may be called as agents.
         roles: models by role, `summariser` and `judge` for example.
-        shortlist: what the policy sees of it, in trainings and evaluations; all of it by default.
+        shortlist: what the policy sees of it, in trainings and evaluations: settings of `concertino.Shortlist`, such as
+            `{ranking: scorer/best, most: 3}`, or a text, `scorer/best,most=3`. All of it by default.
         variation: what differs from question to question; evaluations do without.
     """
 
@@ -224,7 +207,7 @@ class PoolSection(Section):
     without: list[str] = Field(default_factory=list)
     offer: list[str] = Field(default_factory=list)
     roles: dict[str, str] = Field(default_factory=dict)
-    shortlist: ShortlistSection | None = None
+    shortlist: dict[str, Any] | str | None = None
     variation: Variation = Variation()
 
     @model_validator(mode="before")
@@ -236,7 +219,16 @@ class PoolSection(Section):
         variation = given.get("variation", {})
         if not isinstance(variation, Mapping) or "unseen" in variation:
             return given
-        return {**given, "variation": {**variation, "unseen": list(_READ)}}
+        return {**given, "variation": {**variation, "unseen": list(_VARIED_BY_DEFAULT)}}
+
+    @model_validator(mode="after")
+    def _check_shortlist(self) -> PoolSection:
+        if self.shortlist is not None:
+            try:
+                Shortlist.parse(self.shortlist)
+            except UsageError as error:
+                raise ValueError(f"shortlist: {str(error).removeprefix('shortlist: ')}") from error
+        return self
 
 
 class TaskSelection(Section):

@@ -52,7 +52,7 @@ def make_pool(section: PoolSection, **changed: Any) -> Pool:
 
 def make_shortlist(section: PoolSection) -> Shortlist | None:
     """What the policy sees of the pool; None for all of it."""
-    return None if section.shortlist is None else Shortlist.parse(section.shortlist.model_dump())
+    return None if section.shortlist is None else Shortlist.parse(section.shortlist)
 
 
 def _made(section: Named, changed: Mapping[str, Any]) -> Pool:

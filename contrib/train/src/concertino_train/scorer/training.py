@@ -32,6 +32,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
+from concertino_train.device import check_device
+
 from .casts import CastSettings, draw_cast
 from .counting import counted
 from .glossary import load_glossary
@@ -140,7 +142,7 @@ class ScorerTraining:
         state: a file that keeps where it stands; a training with the same settings continues there.
         report: told a line now and then.
         wordnet: the folder of WordNet's files.
-        device: of torch, which computes.
+        device: `cpu` or `cuda`: what computes.
         workers: processes that draw batches beside it; 0 draws between the steps. Neither changes what is drawn.
     """
 
@@ -157,6 +159,7 @@ class ScorerTraining:
         self.settings = settings
         self.state = state
         self.report = report
+        check_device(device, f"device={device!r}")
         self.device = torch.device(device)
         self.workers = workers
         self.authors = [name for name in author_names() if name not in (*settings.held_out, _SHARED_AUTHOR)]
@@ -246,7 +249,7 @@ class ScorerTraining:
     def _drawn(self, stage: _Stage, first: int) -> Iterable[Drawn]:
         """What the steps from the first one on read, in order."""
         draws = _Draws(stage.draw, lambda step: self._chance(stage.name, step))
-        context = "fork" if self.workers else None  # each would build the lexicon anew, otherwise
+        context = "fork" if self.workers else None  # otherwise each would build the lexicon again
         return DataLoader(
             draws,
             batch_size=None,

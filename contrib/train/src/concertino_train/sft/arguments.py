@@ -10,6 +10,7 @@ from concertino import UsageError
 from concertino_local.codec import Codec
 
 from concertino_train.data.encoding import LabelledConversation
+from concertino_train.device import check_device
 
 from .rows import identity_of, table_of
 from .settings import SftSettings
@@ -67,8 +68,7 @@ def sft_arguments(settings: SftSettings, rows: int) -> TrainingArguments:
     import torch
     from trl.trainer.sft_config import SFTConfig
 
-    if settings.device == "cuda" and not torch.cuda.is_available():
-        raise UsageError("SftSettings(device='cuda'): torch sees no CUDA device here; take device='auto'")
+    check_device(settings.device, "SftSettings(device='cuda')")
     on_cpu = settings.device == "cpu" or not torch.accelerator.is_available()
     precision = ("float32" if on_cpu else "bfloat16") if settings.precision == "auto" else settings.precision
     # A batch that is smaller than a micro-batch is one forward pass.

@@ -150,7 +150,7 @@ class QuestionProgress:
 
     def given_up(self, part: int) -> bool:
         """Whether no further member is asked."""
-        # A shortlist may have left out whoever knows it.
+        # A shortlist may have left out the member that knows it.
         if not any(member.topic in ("", self.parts[part].topic) for member in self.members):
             return True
         failed = sum(not attempt.ok for attempt in self.attempts[part])
