@@ -20,7 +20,9 @@ from .network import NetworkWeights
 from .reading import UNKNOWN, Floats
 from .words import WordNumbers
 
-FORMAT = 1
+FORMAT = 2
+_STEPS = 127
+"""Of an 8-bit number, on each side of 0."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,17 @@ class ScorerModel:
         return self.matching.placed(self.vectors, self.own_rows)
 
     def save(self, path: Path) -> None:
-        """Write it. Numbers are kept with 16 bits."""
+        """Write it. Numbers are kept with 16 bits, those of words with 8 bits and a scale for each word."""
         irregular = [f"{form} {base}" for form, base in self.vocabulary.irregular.items()]
+        largest = np.abs(self.vectors).max(1)
+        scale = np.where(largest > 0, largest / _STEPS, 1).astype(np.float32)
         head = {"format": FORMAT, "heads": self.weights.heads, "bias": self.matching.bias, "about": self.about}
         arrays: dict[str, Any] = {
             "head": _bytes(json.dumps(head)),
             "words": _bytes("\n".join(self.vocabulary.words)),
             "irregular": _bytes("\n".join(irregular)),
-            "vectors": self.vectors.astype(np.float16),
+            "vectors": np.rint(self.vectors / scale[:, None]).astype(np.int8),
+            "scale": scale,
             "own_rows": self.own_rows.astype(np.uint16),
             "projection": self.matching.projection.astype(np.float16),
             "gate": self.matching.gate.astype(np.float16),
@@ -97,7 +102,7 @@ class ScorerModel:
         weights = {
             name.removeprefix(prefix): _floats(array) for name, array in arrays.items() if name.startswith(prefix)
         }
-        vectors, own_rows = _floats(arrays["vectors"]), arrays["own_rows"].astype(np.int64)
+        vectors, own_rows = _floats(arrays["vectors"]) * arrays["scale"][:, None], arrays["own_rows"].astype(np.int64)
         return cls(vocabulary, vectors, own_rows, matching, NetworkWeights(weights, head["heads"]), head["about"])
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from concertino_scorer.reading import PUNCTUATION, UNKNOWN, Floats
 from concertino_scorer.words import WordNumbers
 
+from .composing import composed_texts
 from .counting import counted_words
 from .glossary import Entry
 from .sentences import texts_of, words_of
@@ -87,9 +88,8 @@ def build_lexicon(
     texts = [[net.lemma(word) for word in _words_in(entry)] for entry in glossary]
     words += sorted({word for text in texts for word in text} - set(words))
     read = (text for author in authors for text in texts_of(author))
-    counts = _counted(
-        (*read, *_texts_of_topics(topics), *(text for text in counted_words() for _ in range(settings.seen)))
-    )
+    parts = (text for text in (*counted_words(), *composed_texts()) for _ in range(settings.seen))
+    counts = _counted((*read, *_texts_of_topics(topics), *parts))
     known = WordNumbers(words, UNKNOWN + 1, net.irregular)
     more = [word for word, count in sorted(counts.items()) if count >= settings.seen and word not in known]
     added = [*(sign for sign in PUNCTUATION if sign not in known), *more]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -35,6 +35,7 @@ from torch.utils.data import DataLoader, Dataset
 from concertino_train.device import check_device
 
 from .casts import CastSettings, draw_cast
+from .composing import composed
 from .counting import counted
 from .glossary import load_glossary
 from .lexicon import LexiconSettings, build_lexicon, near_words
@@ -49,6 +50,8 @@ Report = Callable[[str], None]
 _SHARED_AUTHOR = "figures"
 """Wrote the sentences with numbers that all authors use; not a voice of its own."""
 _COUNTED, _COUNTED_SHARE = ("exams", "errors", "figures"), 0.35
+_COMPOSED: Mapping[str, float] = {"praise": 0.4, "errors": 0.3, "exams": 0.15}
+"""Share of the sentences of a kind that are put together from parts."""
 _NAME = "bilo"
 """Of a member of whom a single sentence speaks; names tell nothing."""
 _WARM_UP, _REPORTED_EVERY = 50, 200
@@ -87,17 +90,21 @@ class ScorerSettings:
 
 
 class TrainingVoice(Voice):
-    """The voice of an author that training reads; now and then it counts instead of using the author's own scales.
+    """The voice of an author that training reads; now and then it counts, or puts a sentence together from parts.
 
-    An author has a few scales and totals, which a network of this size learns by heart.
+    An author has a few scales, totals and turns of phrase, which a network of this size learns by heart.
     """
 
     def about_share(
         self, kind: str, share: float, topic: str, name: str, rng: Random, *, scale: float = 0.5
     ) -> tuple[str, bool]:
-        """As `Voice`; a third of the sentences of kinds with numbers are drawn by `counted`."""
+        """As `Voice`; some sentences are drawn by `counted` and by `composed`."""
+        text = ""
         if kind in _COUNTED and rng.random() < _COUNTED_SHARE:
             text = counted(share, topic, name, rng)
+        elif rng.random() < _COMPOSED.get(kind, 0):
+            text = composed(share, kind, topic, name, rng)
+        if text:
             return text, topic.lower() in text.lower()
         return super().about_share(kind, share, topic, name, rng, scale=scale)
 
@@ -218,7 +225,7 @@ class ScorerTraining:
     def _run_stage(self, stage: _Stage, known: dict[str, Any]) -> None:
         network, first = self.network, 0
         network.train()
-        optimiser = torch.optim.AdamW(network.parameters(), lr=stage.rate, weight_decay=0.02)
+        optimiser = torch.optim.AdamW(network.parameters(), lr=stage.rate, weight_decay=0.02, fused=True)
         if known:
             first = known["step"]
             network.load_state_dict(known["network"])
