@@ -17,6 +17,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.executor import Executor, Limits
+from concertino.executor.isolation import stall
 from waiting import wait_until
 
 from .faulty import FAULTS, NEIGHBOURS, POOL, Fault
@@ -141,15 +142,36 @@ async def test_a_loop_that_a_tool_blocks_is_noticed_named_and_not_blocked_again(
     async with Executor(Limits(stall=0.1)) as executor:
         first = (await executor.run([ct.Call("careless")], ct.Pool.of(careless)))[0]
         await wait_until(lambda: executor.health()["stalls"])
-        (stall,) = executor.health()["stalls"]
-        assert stall["name"] == "careless"
-        assert f"{Path(__file__).name}:" in stall["where"]
-        assert "careless" in stall["where"]
+        (noticed,) = executor.health()["stalls"]
+        assert noticed["name"] == "careless"
+        assert f"{Path(__file__).name}:" in noticed["where"]
+        assert "careless" in noticed["where"]
         async with lag_of_the_loop() as lag:
             second = (await executor.run([ct.Call("careless")], ct.Pool.of(careless)))[0]
         assert (first.content, second.content) == ("done", "done")
         assert lag[0] < 1.9
         assert len(executor.health()["stalls"]) == 1
+
+
+async def test_a_loop_that_waits_for_a_processor_is_blamed_on_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    @ct.tool(timeout=5)
+    async def starved() -> str:
+        """Stand still, as a thread does whose machine is busy."""
+        time.sleep(0.5)  # noqa: ASYNC251 - stands for the time in which other processes run
+        return "done"
+
+    # All time that passes is time in the queue for a processor.
+    monkeypatch.setattr(stall, "seconds_without_processor", lambda thread: time.monotonic())
+    async with Executor(Limits(stall=0.1)) as executor:
+        observation = (await executor.run([ct.Call("starved")], ct.Pool.of(starved)))[0]
+        await asyncio.sleep(0.3)
+        assert observation.content == "done"
+        assert executor.health()["stalls"] == []
+
+
+def test_the_system_says_how_long_a_thread_had_no_processor() -> None:
+    assert stall.seconds_without_processor(threading.get_native_id()) >= 0
+    assert stall.seconds_without_processor(-1) == 0
 
 
 async def test_a_blocked_loop_is_blamed_on_the_call_whose_background_task_blocks_it() -> None:
@@ -165,7 +187,7 @@ async def test_a_blocked_loop_is_blamed_on_the_call_whose_background_task_blocks
     async with Executor(Limits(stall=0.1)) as executor:
         await executor.run([ct.Call("spreads")], ct.Pool.of(spreads))
         await wait_until(lambda: executor.health()["stalls"])
-        assert [stall["name"] for stall in executor.health()["stalls"]] == ["spreads"]
+        assert [noticed["name"] for noticed in executor.health()["stalls"]] == ["spreads"]
 
 
 # -- hooks and listeners ----------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ A daemon thread asks the loop to answer, some times per second and only while ca
 for `patience` seconds, the task that is running right now is the culprit: its call is looked up, and the source line
 it is at is read from the interpreter's frames. Blocking code cannot be stopped from outside; the executor moves the
 member to a thread of its own, so that it happens once.
+
+Invariant: time for which the loop's thread waited for a processor, because the machine is busy, is nobody's fault.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 Culprit = TypeVar("Culprit")
@@ -43,6 +46,7 @@ class StallWatch(Generic[Culprit]):
         self._find = find
         self._blame = blame
         self._loop_thread = threading.get_ident()
+        self._native_thread = threading.get_native_id()
         self._stopped = threading.Event()
         self._answered = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="concertino:stall-watch", daemon=True)
@@ -61,15 +65,15 @@ class StallWatch(Generic[Culprit]):
             if not self._busy():
                 continue
             self._answered.clear()
-            asked = time.monotonic()
+            asked, waited = time.monotonic(), seconds_without_processor(self._native_thread)
             try:
                 self._loop.call_soon_threadsafe(self._answered.set)
             except RuntimeError:
                 return  # the loop is closed
             if not self._answered.wait(self._patience):
-                self._report(asked)
+                self._report(asked, waited)
 
-    def _report(self, asked: float) -> None:
+    def _report(self, asked: float, waited: float) -> None:
         task = asyncio.current_task(self._loop)
         culprit = self._find(task) if task is not None else None
         frame = sys._current_frames().get(self._loop_thread)
@@ -81,7 +85,22 @@ class StallWatch(Generic[Culprit]):
             if self._stopped.is_set():
                 return
         seconds = time.monotonic() - asked
+        if seconds - (seconds_without_processor(self._native_thread) - waited) < self._patience:
+            return
         try:
             self._loop.call_soon_threadsafe(self._blame, culprit, seconds, where)
         except RuntimeError:
             return
+
+
+def seconds_without_processor(thread: int) -> float:
+    """For how long a thread of this process was ready to run and had no processor; 0.0 where the system does not say.
+
+    Args:
+        thread: its native id.
+    """
+    try:
+        # Linux: nanoseconds on a processor, nanoseconds in the queue for one, and turns.
+        return int(Path(f"/proc/self/task/{thread}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0

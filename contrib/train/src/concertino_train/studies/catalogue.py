@@ -33,7 +33,20 @@ _SERIAL = (
     "rollout.turn_tokens=60",
     "rollout.total_tokens=300",
 )
-_SERIAL_HOPS = (*_SERIAL, "rollout.strategy.max_rounds=10", "data.gap=null")
+_HOPS = (
+    "data.collect.tasks=[{set: practice/mixed, options: {split: train, count: 3000, start: 600}}]",
+    "trainer.sft.steps=3000",
+    "trainer.rl.steps=40",
+)
+"""Calls copy names of places that no training had, and a policy of this size learns to copy from many conversations:
+from 650 of them, one answer in six is right."""
+_ONE_HOP_A_TURN = (
+    "data.collect.teacher={name: practice, careless: 0.1, serial: 1.0}",
+    "data.gap=null",
+    "rollout.strategy.max_rounds=10",
+    "rollout.total_tokens=600",
+)
+"""In the same format, so that the arms differ in planning and in nothing else."""
 _GRAPHS = (
     "data.collect.tasks=[{set: practice/facts, options: {split: train, count: 2400, start: 600}}]",
     "trainer.sft.steps=1200",
@@ -77,8 +90,8 @@ _STEPWISE = (
     "data.collect.teacher={name: practice, careless: 0.75}",
     "data.select.answers=any",
     "trainer.sft.steps=500",
-    "trainer.rl.steps=240",
-    "trainer.rl.eval_every=240",
+    "trainer.rl.steps=400",
+    "trainer.rl.eval_every=400",
     "trainer.rl.learning_rate=5.0e-4",
     "rollout.tree.branch=sampled",
 )
@@ -240,7 +253,7 @@ STUDIES: dict[str, Study] = {
             "On questions of several hops, do dependency plans take fewer turns than single calls, as often right?",
             "gap/toy",
             (
-                Arm("serial", teach=_SERIAL_HOPS),
+                Arm("serial", teach=_ONE_HOP_A_TURN),
                 Arm("plan"),
                 Arm("plan-evenly", learn=("algorithm.sampling.enabled=false",)),
                 Arm("plan-taught", learn=None),
@@ -255,7 +268,7 @@ STUDIES: dict[str, Study] = {
                 "sampled_tokens",
                 "learning_cpu_seconds",
             ),
-            ("trainer.rl.steps=40",),
+            _HOPS,
             (
                 Expected("plan", "rounds", most=-0.5),
                 Expected("plan", "accuracy", least=-0.02),
