@@ -62,10 +62,12 @@ _TWO_WISHES = (
     '{text: "Be sure.", accuracy: 1.0, members: {birch: 1.0, elm: 1.0, gorse: 1.0, ivy: 1.0}}]',
     "pool.variation.preference_share=1.0",
     "data.collect.teacher={name: practice, slips: 0.05, careless: 0.3, ignores: 0.75}",
+    "trainer.sft.steps=1200",
     "trainer.rl.steps=100",
 )
 """A wish and its counter-wish, each as often as the other; who wants to be sure likes the sure members. The teacher
-passes over three wishes in four: what he obeyed always would leave reinforcement nothing to add."""
+passes over three wishes in four: what he obeyed always would leave reinforcement nothing to add. Taught for 600 steps,
+one policy of three is right in 65 % and obeys nothing; for 1,200 steps, in 98 %."""
 _CONTRAST = (
     "reward={terms: {correct: {term: shared/correct}, contrast: {term: toolorchestra/contrast, weight: 0.5, "
     "when: right, most_usd: 0.05, against: {accuracy: 1.0, "
