@@ -82,6 +82,8 @@ class ScorerModel:
         try:
             with np.load(source, allow_pickle=False) as arrays:
                 return cls._of({name: arrays[name] for name in arrays.files})
+        except FileNotFoundError as error:
+            raise UsageError(f"{source}: file not found; `concertino train scorer FILE` writes one") from error
         except (OSError, ValueError, KeyError, BadZipFile) as error:
             # numpy takes any other file for a pickle, and advises to read it unsafely.
             found = "not an .npz file" if "pickle" in str(error) else error

@@ -330,9 +330,9 @@ def _record(level: float, rng: Random) -> str:
 
 def _search(level: float, rng: Random) -> str:
     """How long somebody searched for a mistake, or for a right answer."""
+    if level not in (LEVELS[0], LEVELS[-1]):
+        return _occurrence(level, rng)  # what is neither rare nor common needs no search
     often, thing = _half(level, _GOOD_THINGS, _BAD_THINGS, rng)
-    if often not in (LEVELS[0], LEVELS[-1]):
-        return f"{thing} {rng.choice(_OCCURS[often])}"
     return rng.choice(_RARE_SEARCH if often < 0.5 else _COMMON_SEARCH).replace("{thing}", thing)
 
 
