@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .core.model import Model as Model
     from .core.model import Reply as Reply
     from .core.model import Sampling as Sampling
+    from .core.model import Thought as Thought
     from .core.model import ToolCall as ToolCall
     from .core.observation import CODES as CODES
     from .core.observation import CallFailed as CallFailed
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from .core.usage import Usage as Usage
     from .executor import *
     from .members.context import Context as Context
+    from .members.context import RunContext as RunContext
     from .members.ranking import Ranking as Ranking
     from .members.ranking import RankingEntry as RankingEntry
     from .members.routing import RouterSpec as RouterSpec
@@ -75,7 +77,7 @@ _NAMES = {
     "core.budget": "Budget",
     "core.errors": "BudgetError ConcertinoError PlanError PluginError PoolError SpecError TraceError UsageError",
     "core.events": "STOP_REASONS events",
-    "core.model": "ChatRequest Message Model Reply Sampling ToolCall",
+    "core.model": "ChatRequest Message Model Reply Sampling Thought ToolCall",
     "core.observation": "CODES CallFailed ErrorInfo Observation Status",
     "core.plan": "Call Plan Ref",
     "core.plan_drawing": "plan_to_dot plan_to_json plan_to_mermaid",
@@ -83,7 +85,7 @@ _NAMES = {
     "core.provider_settings": "ProviderSettings",
     "core.result": "Result",
     "core.usage": "Cost Prices Usage",
-    "members.context": "Context",
+    "members.context": "Context RunContext",
     "members.ranking": "Ranking RankingEntry",
     "members.routing": "RouterSpec router",
     "members.specs": "AgentSpec ModelSpec ToolSpec agent tool",

@@ -245,7 +245,7 @@ STREAMS: tuple[Stream, ...] = (
         + CALLED,
         calls=(("add", '{"a": 2}'), ("add", '{"a": 3}')),
         finish="tool_calls",
-        server="gemini",
+        server="google",
         tools=True,
     ),
     Stream(
@@ -285,7 +285,7 @@ STREAMS: tuple[Stream, ...] = (
         chunk(call(index=0, id="a", name="add", arguments="{}", extra_content={"google": {"thought_signature": "s"}}))
         + END,
         calls=(("add", "{}"),),
-        server="gemini",
+        server="google",
         tools=True,
     ),
     Stream(
@@ -404,7 +404,7 @@ STREAMS: tuple[Stream, ...] = (
     Stream("error without tools", chunk({"role": "assistant"}) + NOT_ESCAPED, failure=FailureClass.MAYBE_EXECUTED),
     Stream("no json at the beginning", b"data: upstream is away\n\n", failure=FailureClass.MAYBE_EXECUTED),
     Stream("no json in the middle", said("Hel") + b"data: {nonsense}\n\n", failure=FailureClass.CUT_OFF),
-    Stream("a list", sse([{"error": {"code": 400, "message": "bad"}}]), failure=FailureClass.CALLER, server="gemini"),
+    Stream("a list", sse([{"error": {"code": 400, "message": "bad"}}]), failure=FailureClass.CALLER, server="google"),
     Stream("usage of another form", said("Hello") + END + sse({"usage": [5]}), "Hello"),
     Stream(
         "ids of another form", said("Hello") + chunk(finish="stop", prompt_token_ids=5), failure=FailureClass.CUT_OFF

@@ -101,7 +101,32 @@ def test_a_server_that_answers_one_at_a_time_is_asked_one_at_a_time() -> None:
 
 def test_the_address_of_a_preset_is_used_without_one() -> None:
     for name, preset in PRESETS.items():
-        assert OpenAISettings.of({"server": name, "model": "m"}, "test").base_url == preset.base_url
+        if "{" not in preset.base_url:
+            assert OpenAISettings.of({"server": name, "model": "m"}, "test").base_url == preset.base_url
+
+
+def test_a_variable_in_the_address_of_a_preset_is_filled_in_or_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"server": "azure", "model": "m"}
+    monkeypatch.delenv("AZURE_OPENAI_ENDPOINT", raising=False)
+    with pytest.raises(SpecError, match="set the environment variable AZURE_OPENAI_ENDPOINT, or give base_url"):
+        OpenAISettings.of(options, "test")
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://mine.openai.azure.com/")
+    found = OpenAISettings.of(options, "test")
+    assert (found.base_url, found.key_env) == ("https://mine.openai.azure.com/openai/v1", "AZURE_OPENAI_API_KEY")
+
+
+def test_the_environment_may_hold_another_address_and_the_key_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9000/v1/")
+    found = OpenAISettings.of({"model": "m"}, "t")
+    assert (found.base_url, found.key_env, found.own_address) == ("http://127.0.0.1:9000/v1", "", False)
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    assert OpenAISettings.of({"model": "m"}, "t").key_env == "OPENAI_API_KEY"
+    # An address among the options is not the one of the environment, and gets no key of it.
+    assert OpenAISettings.of({"model": "m", "base_url": "https://p.example/v1"}, "t").key_env == ""
+    monkeypatch.setenv("OPENAI_BASE_URL", "nonsense")
+    with pytest.raises(SpecError, match="OPENAI_BASE_URL"):
+        OpenAISettings.of({"model": "m"}, "t")
 
 
 def test_the_key_of_a_preset_goes_to_its_own_address_only() -> None:
@@ -115,7 +140,7 @@ def test_every_difference_between_dialects_is_an_option() -> None:
     about_the_place = {"name", "evidence", "base_url", "key_env", "concurrency"}
     assert {field.name for field in fields(ServerDialect)} - about_the_place == set(DIALECT_OPTIONS)
     assert set(DIALECT_OPTIONS) < set(OPTIONS)
-    assert {field.name for field in fields(OpenAISettings)} - {"dialect"} < set(OPTIONS)
+    assert {field.name for field in fields(OpenAISettings)} - {"dialect", "own_address"} < set(OPTIONS)
 
 
 @pytest.mark.parametrize("server", sorted(PRESETS))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from concertino import SpecError
-from concertino_openai import concertino_models, find_price, model, prices
+from concertino_openai import concertino_models, find_price, model, prices, services
 from concertino_openai.dialects import PRESETS
 from concertino_openai.prices import price_table
 
@@ -139,8 +139,17 @@ def test_with_a_key_the_priced_models_of_that_server_are_published(monkeypatch: 
     assert all(spec.prices is not None for spec in specs.values())
     monkeypatch.setenv("DEEPSEEK_API_KEY", "x")
     monkeypatch.setenv("GEMINI_API_KEY", "x")
-    specs = {spec.name: spec for spec in concertino_models()}
-    assert len(specs) == len(price_table())
-    flash = specs["deepseek-flash"]
-    assert dict(flash.options) == {"server": "deepseek", "model": "deepseek-flash"}
+    assert len(concertino_models()) == len(specs)
+    assert [spec.name for spec in services.google.concertino_models()] == [
+        name for server, name in price_table() if server == "google"
+    ]
+    flash = services.deepseek.concertino_models()[0]
+    assert (flash.name, dict(flash.options or {})) == ("deepseek-flash", {"model": "deepseek-flash"})
     assert "peak hours" in flash.description
+
+
+def test_at_another_address_no_priced_model_is_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9000/v1")
+    assert concertino_models() == []
+    assert model("gpt-4.1").prices is None

@@ -55,11 +55,17 @@ def test_sampling_is_sent_under_the_names_of_the_dialect() -> None:
     vllm = body(request, "vllm")
     assert (vllm["max_tokens"], vllm["logprobs"], vllm["return_token_ids"]) == (7, True, True)
     assert not {"logprobs", "top_logprobs", "return_token_ids"} & set(body(request, "transformers"))
-    assert "seed" not in body(request, "gemini")
+    assert "seed" not in body(request, "google")
 
 
 def test_what_is_not_asked_for_is_not_sent() -> None:
     assert not {"temperature", "seed", "stop", "tools", "logprobs", "response_format"} & set(body(ChatRequest(ASK)))
+
+
+@pytest.fixture(autouse=True)
+def _places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://mine.openai.azure.com")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
 
 
 @pytest.mark.parametrize("server", sorted(PRESETS))
@@ -175,7 +181,7 @@ def test_thoughts_go_back_only_where_the_option_says_so() -> None:
 
 
 def test_opaque_data_goes_back_unchanged_to_the_same_endpoint_and_to_no_other() -> None:
-    here = OpenAISettings.of({"server": "gemini", "model": "m"}, "test").endpoint
+    here = OpenAISettings.of({"server": "google", "model": "m"}, "test").endpoint
     details = [{"type": "reasoning.encrypted", "data": "AbC=", "index": 0}]
     signature = {"google": {"thought_signature": "s=="}}
     message = Message(
@@ -185,11 +191,11 @@ def test_opaque_data_goes_back_unchanged_to_the_same_endpoint_and_to_no_other() 
         extra={"endpoint": here, "opaque": {"reasoning_details": details}, "id": "c1"},
     )
     back = Message.from_json(json.loads(json.dumps(message.to_json())))
-    sent = body(ChatRequest([back]), "gemini")["messages"][0]
+    sent = body(ChatRequest([back]), "google")["messages"][0]
     assert sent["tool_calls"][0]["extra_content"] == signature
     assert sent["reasoning_details"] == details
     assert "id" not in sent
-    for other in ({"server": "gemini", "model": "other"}, {"server": "openrouter", "model": "m"}):
+    for other in ({"server": "google", "model": "other"}, {"server": "openrouter", "model": "m"}):
         settings = OpenAISettings.of(other, "test")
         elsewhere = RequestWriter(settings.model, settings.dialect, settings.endpoint, {})
         sent = elsewhere.body(ChatRequest([back]))["messages"][0]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .model import Message, Reply
 from .observation import Observation
@@ -222,6 +222,44 @@ class Progressed:
         }
 
 
+TextKind = Literal["reasoning", "text", "answer"]
+"""What a piece of text is: of the reasoning channel, of the reply's text, or of the answer inside that text."""
+
+
+@dataclass(slots=True)
+class TextDelta:
+    """A piece of a reply while it is written. Only listeners get it; it is neither kept nor written into the trace.
+
+    The pieces of kind `text` of one attempt add up to the reply's text. Those of kind `answer` repeat the part of it
+    that the strategy reads as the answer, without tags and escapes.
+
+    Attributes:
+        call_id: of the request.
+        speaker: the strategy's role that speaks (`orchestrator`, `summariser`, …), or the model that an agent asks.
+        text: the piece.
+        attempt: counted from 1; a higher number means that the pieces of the attempts before are void.
+    """
+
+    call_id: str
+    speaker: str
+    kind: TextKind
+    text: str
+    attempt: int
+    at: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "t": "text",
+            "id": self.call_id,
+            "speaker": self.speaker,
+            "kind": self.kind,
+            "text": self.text,
+            "attempt": self.attempt,
+            "at": round(self.at, 6),
+        }
+
+
 @dataclass(slots=True)
 class RunEnded:
     """The run is over. `stop` is one of `STOP_REASONS`."""
@@ -244,7 +282,19 @@ class RunEnded:
         }
 
 
-Event = RunStarted | Asked | Replied | Planned | CallStarted | CallEnded | Retried | Stalled | Progressed | RunEnded
+Event = (
+    RunStarted
+    | Asked
+    | Replied
+    | Planned
+    | CallStarted
+    | CallEnded
+    | Retried
+    | Stalled
+    | Progressed
+    | TextDelta
+    | RunEnded
+)
 """Anything that can happen in a run."""
 
 STOP_REASONS: dict[str, str] = {

@@ -82,6 +82,12 @@ class Message:
         return cls("assistant", reply.text, reply.tool_calls, "", reply.reasoning, reply.extra)
 
 
+class Thought(str):
+    """A piece of a stream that belongs to the reasoning channel, not to the text of the reply."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """How to sample. `None` leaves the choice to the server.
@@ -215,8 +221,13 @@ class Model:
         raise NotImplementedError
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[str | Reply]:
-        """Yield pieces of text, then the whole `Reply` last. By default the reply comes as one piece."""
+        """Yield pieces of text, then the whole `Reply` last. By default the reply comes as one piece.
+
+        Pieces of the reasoning channel are yielded as `Thought`; the others add up to the reply's text.
+        """
         reply = await self.chat(request)
+        if reply.reasoning:
+            yield Thought(reply.reasoning)
         if reply.text:
             yield reply.text
         yield reply

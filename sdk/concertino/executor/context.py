@@ -38,7 +38,7 @@ class PoolModel(ContextModel):
         return await self._context._ask(self.name, request)
 
 
-class CallContext(Context):
+class CallContext(Context[Any]):
     """The context of one call."""
 
     def __init__(self, call: Execution) -> None:
@@ -49,6 +49,14 @@ class CallContext(Context):
         self._complete = False
 
     # -- knowing ---------------------------------------------------------------------------------------------------
+
+    @property
+    def deps(self) -> Any:
+        if self._call.scope.deps is None:
+            raise SpecError(
+                f"{self._call.bound.name!r} asks for ctx.deps, and the run has none; give run(..., deps=...)"
+            )
+        return self._call.scope.deps
 
     @property
     def question(self) -> str:

@@ -115,6 +115,8 @@ class Executor:
         after: Sequence[Callable[..., Any]] = (),
         duplicates: Duplicates = "run",
         elapsed: float = 0.0,
+        deps: Any = None,
+        streams: bool = False,
     ) -> Scope:
         """Open the scope of a run on the current event loop.
 
@@ -122,6 +124,8 @@ class Executor:
             before: hooks in addition to those of plugins; they are asked first.
             after: hooks in addition to those of plugins; they are told last.
             elapsed: seconds that an earlier process spent on this run; they count towards its deadline.
+            deps: what `ctx.deps` gives.
+            streams: whether listeners get text as it is written.
         """
         loop = asyncio.get_running_loop()
         self._attach(loop)
@@ -144,6 +148,7 @@ class Executor:
             [*plugins_after, *after],
             duplicates,
         )
+        scope.deps, scope.streams = deps, streams
         self.bindings.keep_for(scope, members)
         return scope
 

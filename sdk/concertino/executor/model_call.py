@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from concertino.core.budget import Amount
 from concertino.core.events import Asked, CallEnded, CallStarted, Event, Replied, idempotency_key
-from concertino.core.model import ChatRequest, Message, Reply, Sampling
+from concertino.core.model import ChatRequest, Message, Reply, Sampling, Thought
 from concertino.core.observation import CallFailed, ErrorInfo, Observation, Status
 from concertino.core.provider_error import ProviderError
 from concertino.core.usage import NOTHING, Usage
@@ -24,6 +24,7 @@ from . import error_messages
 from .bound import BoundModel
 from .execution import CallOwner, Execution, Host, stop_all
 from .scope import Scope
+from .text_teller import TextTeller
 from .validation import read_structured
 
 if TYPE_CHECKING:
@@ -64,8 +65,14 @@ class StreamListener(Protocol):
     def on_attempt(self) -> None:
         """An attempt begins: the text heard so far is void."""
 
+    def on_thought(self, piece: str) -> None:
+        """More of the reasoning channel."""
+
     def on_text(self, piece: str) -> None:
         """More of the text."""
+
+    def on_end(self) -> None:
+        """The text is complete."""
 
 
 class ModelCall(Execution):
@@ -164,12 +171,15 @@ class ModelCall(Execution):
         pieces = model.stream(self.chat)
         try:
             async for last in pieces:
-                if isinstance(last, str):
+                if isinstance(last, Thought):
+                    listener.on_thought(last)
+                elif isinstance(last, str):
                     listener.on_text(last)
         finally:
             if isinstance(pieces, AsyncGenerator):
                 # Closed at once when the attempt is cancelled: an open connection keeps the server working.
                 await pieces.aclose()
+        listener.on_end()
         return last
 
     def _priced(self, used: Usage) -> Usage:
@@ -268,6 +278,8 @@ async def ask_model(
         CallFailed: it did not answer; the observation says why.
     """
     bound = host.bindings.model(spec)
+    if listener is None and scope.streams:
+        listener = TextTeller(scope, call_id, role or bound.name)
     owner = ModelCallOwner(host, scope, parent)
     if seconds is not None:
         owner.deadline = min(owner.deadline, scope.loop.time() + seconds)

@@ -109,6 +109,10 @@ class Scope:
     transcript: Sequence[Message] = ()
     counted: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     sink_failed: str = ""
+    deps: Any = None
+    """What the caller of the run gave its tools, agents and guards; never shown to a model, never recorded."""
+    streams: bool = False
+    """Listeners want text as it is written."""
     asks: int = 0
     """Requests made by `Executor.ask`."""
     switched_off: dict[str, str] = field(default_factory=dict)

@@ -12,13 +12,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic
 
 from concertino.core.budget import Amount
 from concertino.core.model import ChatRequest, Message, Reply, Sampling
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    # The default lets `Context` alone stand for any dependencies.
+    D = TypeVar("D", default=Any)
+else:
+    from typing import TypeVar
+
+    D = TypeVar("D")
 T = TypeVar("T")
 
 
@@ -51,8 +61,32 @@ class ContextModel(ABC):
         """Ask the model with a `ChatRequest` of the caller's own. Raises as `chat` does."""
 
 
-class Context(ABC):
-    """Given to every tool or agent that asks for it."""
+@dataclass(frozen=True, slots=True)
+class RunContext(Generic[D]):
+    """What a run is about, for functions that are asked before or beside its calls: instructions and guards.
+
+    Attributes:
+        run_id: id of the run.
+        question: of the user.
+        deps: what `run(..., deps=...)` was given.
+    """
+
+    run_id: str
+    question: str
+    deps: D
+
+
+class Context(ABC, Generic[D]):
+    """Given to every tool or agent that asks for it. `Context[Bank]` says of which type its dependencies are."""
+
+    @property
+    @abstractmethod
+    def deps(self) -> D:
+        """What `run(..., deps=...)` was given: a database, a session, a user. No model sees it and no trace keeps it.
+
+        Raises:
+            SpecError: the run was given none.
+        """
 
     @property
     @abstractmethod

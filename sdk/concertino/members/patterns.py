@@ -2,9 +2,9 @@
 imported.
 
 A pattern is a full name (`search/web`), a short name (`web`), or either with the wildcards of `fnmatch`
-(`search/*`, `*/web`, `*`). A member has exactly one slash in its full name, so the part before a pattern's
-slash speaks of providers alone; without a slash, what stands before the first wildcard is the beginning of a
-full name.
+(`search/*`, `*/web`, `*`). The first slash of a full name ends the provider's name, so the part before a
+pattern's first slash speaks of providers alone; without a slash, what stands before the first wildcard is the
+beginning of a full name.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ def provider_of(pattern: str) -> str:
     """The one provider that a pattern names; empty if it names none, or several."""
     provider, slash, _ = pattern.partition("/")
     return provider if slash and not _WILDCARD.search(provider) else ""
+
+
+def is_full_name(pattern: str) -> bool:
+    """Whether a pattern is `provider/name` without a wildcard."""
+    return "/" in pattern and not _WILDCARD.search(pattern)
 
 
 def may_match(pattern: str, provider: str) -> bool:

@@ -65,7 +65,8 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Signatur
             raise SpecError(f"{label}: parameter {name!r} is {parameter.kind.description}; JSON arguments have names")
         if name not in hints:
             raise SpecError(f"{label}: parameter {name!r} has no annotation; the model needs its type")
-        if isinstance(hints[name], type) and issubclass(hints[name], context_type):
+        kind = typing.get_origin(hints[name]) or hints[name]  # `Context[Bank]` is a `Context`
+        if isinstance(kind, type) and issubclass(kind, context_type):
             context = name
             continue
         fields[name] = (hints[name], parameter.default)
@@ -222,13 +223,13 @@ def _through_pydantic(
         # Not `model_dump`, which would turn nested models back into dicts.
         return {name: getattr(value, name) for name in names}
 
-    return _without_titles(schema), convert
+    return without_titles(schema), convert
 
 
-def _without_titles(schema: Any) -> Any:
+def without_titles(schema: Any) -> Any:
     """Drop the titles that pydantic derives from names: tokens that tell the model nothing."""
     if isinstance(schema, list):
-        return [_without_titles(item) for item in schema]
+        return [without_titles(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     cleaned = {}
@@ -237,10 +238,10 @@ def _without_titles(schema: Any) -> Any:
             continue
         # Here a key is a name, and a parameter may be called "title".
         if key in ("properties", "$defs") and isinstance(value, dict):
-            cleaned[key] = {name: _without_titles(part) for name, part in value.items()}
+            cleaned[key] = {name: without_titles(part) for name, part in value.items()}
         elif key in ("default", "const", "enum", "examples"):
             # Data and not schema: a title inside is part of the value.
             cleaned[key] = value
         else:
-            cleaned[key] = _without_titles(value)
+            cleaned[key] = without_titles(value)
     return cleaned

@@ -35,6 +35,8 @@ Isolation = Literal["loop", "thread", "process"]
 
 # 64 characters, as many as model servers allow in the name of a function.
 _NAME = re.compile(r"^(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/)?[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
+# Services name models `org/model:variant`; a model is never shown as a function, so its name may be theirs.
+_MODEL_NAME = re.compile(r"^(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/)?[A-Za-z0-9][A-Za-z0-9_.:@+/-]{0,127}$")
 # Control characters and those that turn the direction of text can hide instructions from a human reader.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 DESCRIPTION_LIMIT = 2048
@@ -65,23 +67,25 @@ class _NamedSpec:
     name: str
 
     kind: ClassVar[str]
+    _form: ClassVar[re.Pattern[str]] = _NAME
+    _characters: ClassVar[str] = "'_', '-' or '.', at most 64 characters"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not _NAME.match(self.name):
+        if not isinstance(self.name, str) or not self._form.match(self.name):
             raise SpecError(
-                f"{self.kind} name {self.name!r}: expected letters, digits, '_', '-' or '.', at most 64 characters, "
+                f"{self.kind} name {self.name!r}: expected letters, digits, {self._characters}, "
                 "beginning with a letter or digit, optionally after 'provider/'"
             )
 
     @property
     def provider(self) -> str:
-        """The part of the name before the slash, `""` for a local member."""
-        return self.name.rpartition("/")[0]
+        """The part of the name before the first slash, `""` for a local member."""
+        return self.name.partition("/")[0] if "/" in self.name else ""
 
     @property
     def short_name(self) -> str:
-        """The part of the name after the slash."""
-        return self.name.rpartition("/")[2]
+        """The part of the name after the first slash."""
+        return self.name.partition("/")[2] or self.name
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -310,6 +314,8 @@ class ModelSpec(_NamedSpec):
     endpoint: str = ""
 
     kind = "model"
+    _form = _MODEL_NAME
+    _characters = "'_', '-', '.', ':', '@', '+' or '/', at most 128 characters"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -27,7 +27,7 @@ import pluggy
 from concertino.core.errors import PluginError, PoolError, UsageError
 from concertino.core.provider_settings import ProviderSettings
 from concertino.core.settings import Settings, load_settings
-from concertino.members.patterns import matches, may_match, provider_of
+from concertino.members.patterns import is_full_name, matches, may_match, provider_of
 from concertino.members.ranking import Ranking
 from concertino.members.specs import ModelSpec, Spec
 
@@ -148,9 +148,7 @@ class PluginManager:
         with self._locked():
             for name, settings in providers.items():
                 if name not in self._plugins:
-                    raise PoolError(
-                        f"{settings.where}: no installed provider is called {name!r}; {_hint(name, self._plugins)}"
-                    )
+                    raise PoolError(f"{settings.where}: {self._missing(name)}")
             # Equal settings give the same manager, so that a pool file which is read again loads nothing twice.
             if key not in self._twins:
                 self._twins[key] = self._twin(providers)
@@ -171,6 +169,8 @@ class PluginManager:
 
     def specs(self, patterns: Sequence[str] | None = None, also: Sequence[Spec] = ()) -> list[Spec]:
         """Tools, agents and models, by provider, then in the provider's order. Imports only who may match.
+
+        A full name that nothing published has is declared by its provider, if that makes models by name.
 
         Args:
             patterns: `provider/*`, `*/search`, a full or a short name; None for everything.
@@ -205,7 +205,13 @@ class PluginManager:
             if patterns is None:
                 return specs
             for pattern in patterns:
-                self._check_matched(pattern, specs)
+                refused = ""
+                if is_full_name(pattern) and not any(matches(spec, pattern) for spec in specs):
+                    try:
+                        specs += self._by_name(pattern)
+                    except PoolError as error:
+                        refused = f"; {error}"
+                self._check_matched(pattern, specs, refused)
             return [s for s in specs if any(p == s.name if p in own else matches(s, p) for p in patterns)]
 
     def declare(self, name: str, options: Mapping[str, Any]) -> ModelSpec:
@@ -234,6 +240,11 @@ class PluginManager:
             if key not in self._declared:
                 self._declared[key] = self._declare(plugin, short, dict(options))
             return self._declared[key]
+
+    def _by_name(self, name: str) -> list[Spec]:
+        """The model of a full name that nobody declared, as its provider makes it; none where it makes none."""
+        plugin = self._plugins[provider_of(name)]
+        return [self.declare(name, {})] if "concertino_declare_model" in plugin.hooks else []
 
     def _declare(self, plugin: PluginRow, short: str, options: dict[str, Any]) -> ModelSpec:
         hook = "concertino_declare_model"
@@ -267,9 +278,7 @@ class PluginManager:
         places |= {settings.where: name for name, settings in self.settings.providers.items()}
         for place, provider in places.items():
             if provider not in self._plugins:
-                raise PoolError(
-                    f"{place}: no installed provider is called {provider!r}; {_hint(provider, self._plugins)}"
-                )
+                raise PoolError(f"{place}: {self._missing(provider)}")
 
     def _members_of(self, plugin: PluginRow) -> list[Spec]:
         """What a provider publishes, and what `concertino.toml` declares under its name."""
@@ -285,7 +294,13 @@ class PluginManager:
 
     def _check_known(self, name: str) -> None:
         if name not in self._plugins:
-            raise PoolError(f"no installed provider is called {name!r}; {_hint(name, self._plugins)}")
+            raise PoolError(self._missing(name))
+
+    def _missing(self, provider: str) -> str:
+        from .packages import install_provider  # only a message needs it
+
+        hint = install_provider(provider) or _hint(provider, self._plugins)
+        return f"no installed provider is called {provider!r}; {hint}"
 
     def _check_usable(self, plugin: PluginRow) -> None:
         if plugin.state == "clash":
@@ -295,14 +310,14 @@ class PluginManager:
         if plugin.state == "failed":
             raise PluginError(f"{plugin.label} cannot be used: {plugin.reason}; see `concertino doctor`")
 
-    def _check_matched(self, pattern: str, specs: Sequence[Spec]) -> None:
+    def _check_matched(self, pattern: str, specs: Sequence[Spec], refused: str) -> None:
         if any(matches(spec, pattern) for spec in specs):
             return
         broken = [
             p.name for p in self._plugins.values() if p.state in ("failed", "clash") and may_match(pattern, p.name)
         ]
-        left_out = f"; left out as broken: {', '.join(broken)} (see `concertino doctor`)" if broken else ""
-        if not broken and any(spec.name.startswith(f"{pattern.partition('/')[0]}/") for spec in specs):
+        left_out = f"; left out as broken: {', '.join(broken)} (see `concertino doctor`)" if broken else refused
+        if not left_out and any(spec.name.startswith(f"{pattern.partition('/')[0]}/") for spec in specs):
             left_out = "; `concertino doctor` says whether the provider lacks a setting"
         raise PoolError(f"no installed member matches {pattern!r}; {_hint(pattern, (m.name for m in specs))}{left_out}")
 

@@ -70,12 +70,15 @@ def check_declared(hook: str, result: object, provider: str, name: str) -> Model
     """
     if not isinstance(result, ModelSpec):
         raise PluginFault(f"{hook}() returned {show(result)}; expected a ModelSpec")
-    if result.short_name != name or result.provider not in ("", provider):
+    if result.name not in (name, f"{provider}/{name}"):
         raise PluginFault(f"{hook}() returned a model called {result.name!r}; expected {name!r}")
+    # A name may hold slashes of its own: `openrouter/auto` is a model of OpenRouter.
     return result.with_(name=f"{provider}/{name}")
 
 
 def _named(spec: Spec, provider: str, place: str) -> Spec:
+    if isinstance(spec, ModelSpec) and spec.provider != provider and not spec.name.startswith(f"{provider}/"):
+        spec = spec.with_(name=f"{provider}/{spec.name}")
     if spec.provider not in ("", provider):
         raise PluginFault(
             f"{place} is called {spec.name!r}, but {spec.provider!r} is another provider; "

@@ -49,7 +49,7 @@ from concertino.members.routing import RouterSpec, router_of
 from concertino.members.specs import ModelSpec, Spec
 
 from .orchestrator_agent import OrchestratorAgent, orchestrator_of
-from .pool import Pool
+from .pool import Pool, full_name
 
 if TYPE_CHECKING:
     from concertino.plugins.manager import PluginManager
@@ -103,7 +103,7 @@ def load_pool(path: Path, manager: PluginManager | None = None) -> Pool:
     data = read_document(path)
     check_keys(str(path), data, KEYS, PoolError)
     manager = _configured(path, data, manager or _default_manager())
-    roles = {role: name.replace(":", "/", 1) for role, name in _texts(path, data, "roles").items()}
+    roles = {role: full_name(name) for role, name in _texts(path, data, "roles").items()}
     pool = Pool(_members(path, data, manager, list(roles.values())))
     with _naming(path, "roles"):
         pool = pool.bind(**roles)

@@ -7,7 +7,7 @@ other end at the executor's depth limit, as any agents do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,10 @@ from concertino.core.model import Sampling
 from concertino.core.observation import CallFailed
 from concertino.core.plan import Plan
 from concertino.core.usage import Cost
+from concertino.members.context import RunContext
 from concertino.members.specs import AgentSpec
 from concertino.strategies import Act, Ask, Done, Machine, Strategy, TaskContext
+from concertino.strategies.base.frame import Frame, instructions_text
 from concertino.strategies.built_in import DEFAULT_STRATEGY, installed_strategy
 
 if TYPE_CHECKING:
@@ -36,8 +38,10 @@ _SCHEMA = {
     "required": ["task"],
     "additionalProperties": False,
 }
-OPTIONS = ("description", "model", "strategy", "settings", "only", "timeout", "units")
+OPTIONS = ("description", "model", "strategy", "settings", "only", "timeout", "units", "instructions")
 """The keys of an orchestrator in a pool file."""
+Instructions = str | Callable[[RunContext[Any]], str] | None
+"""What a model is told beside its task: a text, or a function that makes one for each run."""
 _CODES = {"budget": "budget_exhausted", "deadline": "deadline"}
 
 
@@ -49,25 +53,31 @@ class OrchestratorAgent(AgentSpec):
         strategy: how it leads.
         leader: role or name of its model.
         only: patterns of the members that it may call; empty for all but itself.
+        instructions: what its model is told beside the task.
     """
 
     strategy: Strategy | None = None
     leader: str = "orchestrator"
     only: tuple[str, ...] = ()
+    instructions: Instructions = None
 
     def setup(self) -> dict[str, Any]:
         """What a pool file says of it."""
         assert self.strategy is not None
         settings = {key: value for key, value in self.strategy.to_json().items() if value is not None}
         data = {"description": self.description, "model": self.leader, "strategy": settings.pop("name")}
-        more = {"settings": settings, "only": list(self.only), "units": self.cost.units}
+        told = self.instructions if isinstance(self.instructions, str) else ""
+        more = {"settings": settings, "only": list(self.only), "units": self.cost.units, "instructions": told}
         return {**data, **{key: value for key, value in more.items() if value}, "timeout": self.timeout or "none"}
 
     def to_json(self) -> dict[str, Any]:
         """As for an agent, with its strategy, its model and what it may call."""
         assert self.strategy is not None
         own = {"strategy": self.strategy.to_json(), "leader": self.leader, "only": list(self.only)}
-        return {**super().to_json(), **own}
+        told = self.instructions
+        # A function is known by its name: what it says may differ from run to run.
+        text = told if isinstance(told, str) or told is None else getattr(told, "__qualname__", repr(told))
+        return {**super().to_json(), **own, **({"instructions": text} if text else {})}
 
 
 def orchestrator_agent(
@@ -80,6 +90,7 @@ def orchestrator_agent(
     sampling: Sampling | None = None,
     timeout: float | None = 600.0,
     cost: Cost | None = None,
+    instructions: Instructions = None,
 ) -> OrchestratorAgent:
     """An agent `name` that leads a run with a strategy.
 
@@ -92,10 +103,15 @@ def orchestrator_agent(
         sampling: of its model.
         timeout: seconds for one call, the whole run in it included.
         cost: what one call costs in addition to what it spends; one unit by default.
+        instructions: what its model is told beside the task; a function is given the task as the question.
     """
 
     async def lead(arguments: dict[str, Any], *, ctx: Context) -> str:
-        return await _Lead(name, strategy, model, tuple(only), sampling, ctx).answer(arguments["task"])
+        task = arguments["task"]
+        told = instructions_text(
+            instructions, RunContext(ctx.run_id, task, ctx.deps) if callable(instructions) else None
+        )
+        return await _Lead(name, strategy, model, tuple(only), sampling, ctx, told).answer(task)
 
     return OrchestratorAgent(
         name,
@@ -110,6 +126,7 @@ def orchestrator_agent(
         strategy=strategy,
         leader=model,
         only=tuple(only),
+        instructions=instructions,
     )
 
 
@@ -120,7 +137,7 @@ def orchestrator_of(name: str, table: Mapping[str, Any]) -> OrchestratorAgent:
         PoolError: a key or value cannot be; names it.
     """
     check_keys(repr(name), table, OPTIONS, PoolError)
-    for key in ("description", "model", "strategy"):
+    for key in ("description", "model", "strategy", "instructions"):
         if not isinstance(table.get(key, ""), str):
             raise PoolError(f"{name!r}: {key} = {table[key]!r}; expected a text")
     if not table.get("description"):
@@ -141,6 +158,7 @@ def orchestrator_of(name: str, table: Mapping[str, Any]) -> OrchestratorAgent:
             only=only,
             timeout=None if timeout == "none" else timeout,
             cost=Cost(units=table.get("units", 1)),
+            instructions=table.get("instructions"),
         )
     except (SpecError, UsageError, TypeError) as error:
         raise error if isinstance(error, PoolError) else PoolError(f"{name!r}: {error}") from error
@@ -150,8 +168,16 @@ class _Lead:
     """One run inside a call."""
 
     def __init__(
-        self, name: str, strategy: Strategy, model: str, only: tuple[str, ...], sampling: Sampling | None, ctx: Context
+        self,
+        name: str,
+        strategy: Strategy,
+        model: str,
+        only: tuple[str, ...],
+        sampling: Sampling | None,
+        ctx: Context[Any],
+        instructions: str,
     ) -> None:
+        self.frame = Frame.of(strategy, instructions, ())
         self.strategy = strategy
         self.model = model
         self.sampling = sampling
@@ -182,6 +208,7 @@ class _Lead:
     async def _ask(self, step: Ask, machine: Machine) -> None:
         # The pool's `orchestrator` leads the run around this call; this one has a model of its own.
         role = step.role if step.role != "orchestrator" and step.role in self.ctx.models else self.model
+        step = self.frame.around(step) if self.frame else step
         try:
             reply = await self.ctx.model(role).chat(
                 list(step.messages), tools=[dict(tool) for tool in step.tools], sampling=step.sampling or self.sampling

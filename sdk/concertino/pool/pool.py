@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from concertino.core.errors import PoolError
 from concertino.core.usage import Prices
 from concertino.members.model_agent import ModelAgent, answering_with, describe_expert, model_agent
-from concertino.members.patterns import matches
+from concertino.members.patterns import is_full_name, matches
 from concertino.members.routing import RouterSpec
 from concertino.members.specs import ModelSpec, Spec, ToolSpec, canonical_text, function_object
 
@@ -46,7 +46,8 @@ class Pool:
 
     Args:
         members: the specs.
-        roles: model names by role: `orchestrator`, `summariser`, `default`, and whatever the agents ask for.
+        roles: model names by role: `orchestrator`, `summariser`, `default`, and whatever the agents ask for. A full
+            name that is no member becomes one: its provider publishes the model, or makes it by its name.
         aliases: visible names by member name.
 
     Raises:
@@ -61,12 +62,23 @@ class Pool:
         roles: Mapping[str, str] | None = None,
         aliases: Mapping[str, str] | None = None,
     ) -> None:
-        self._source: tuple[Spec, ...] | Callable[[], tuple[Spec, ...]] = tuple(members)
+        members = tuple(members)
+        self._fill((*members, *_named_models(_of_roles(roles), members)), roles, aliases)
+        self._check()
+
+    def _fill(
+        self,
+        members: tuple[Spec, ...] | Callable[[], tuple[Spec, ...]],
+        roles: Mapping[str, str] | None,
+        aliases: Mapping[str, str] | None,
+        manager: PluginManager | None = None,
+        patterns: tuple[str, ...] | None = None,
+    ) -> None:
+        self._source = members
         self._roles = dict(roles or {})
         self._aliases = dict(aliases or {})
-        self._manager: PluginManager | None = None
-        self._patterns: tuple[str, ...] | None = None
-        self._check()
+        self._manager = manager
+        self._patterns = patterns
 
     @classmethod
     def of(cls, *members: Spec, **roles: str) -> Pool:
@@ -92,10 +104,13 @@ class Pool:
         aliases: Mapping[str, str] | None = None,
     ) -> Pool:
         """A pool whose members are imported when somebody asks for them."""
-        pool = cls()
-        pool._manager, pool._patterns = manager, patterns
-        pool._roles, pool._aliases = dict(roles or {}), dict(aliases or {})
-        pool._source = lambda: tuple(manager.specs(patterns))
+        pool = cls.__new__(cls)
+
+        def members() -> tuple[Spec, ...]:
+            found = manager.specs(patterns)
+            return (*found, *_named_models(_of_roles(roles), found, manager))
+
+        pool._fill(members, roles, aliases, manager, patterns)
         return pool
 
     @property
@@ -280,8 +295,11 @@ class Pool:
             return Pool._lazily(importer, self._patterns, roles, aliases)
         kept = self.members if members is None else tuple(members)
         names = {member.name for member in kept}
-        pool = Pool(kept, roles=roles, aliases={name: alias for name, alias in aliases.items() if name in names})
-        pool._manager = self._manager
+        # Not through the constructor: it would bring back a model that `without` took away from a role.
+        pool = Pool.__new__(Pool)
+        kept_aliases = {name: alias for name, alias in aliases.items() if name in names}
+        pool._fill(kept, roles, kept_aliases, self._manager)
+        pool._check()
         return pool
 
     def only(self, *patterns: str) -> Pool:
@@ -342,16 +360,20 @@ class Pool:
         return self._copy((*self.members, *members))
 
     def bind(self, **roles: str) -> Pool:
-        """With roles bound to models by name (`bind(worker="vllm/qwen3-4b")`).
+        """With roles bound to models by name (`bind(worker="groq/llama-3.3-70b-versatile")`).
+
+        A full name need not be in the pool: its provider publishes the model, or makes it by its name.
 
         Raises:
-            PoolError: no model of that name.
+            PoolError: no model of that name, or its provider is not installed.
         """
-        bound = {role: name.replace(":", "/", 1) for role, name in roles.items()}
+        bound = {role: full_name(name) for role, name in roles.items()}
         roles = {**self._roles, **bound}
-        if (importer := self._importer) is not None and self._patterns is not None:
-            return Pool._lazily(importer, (*self._patterns, *bound.values()), roles, self._aliases)
-        return self._copy(roles=roles)
+        if (importer := self._importer) is not None:
+            patterns = self._patterns and (*self._patterns, *bound.values())
+            return Pool._lazily(importer, patterns, roles, self._aliases)
+        more = _named_models(_of_roles(bound), self.members, self._manager)
+        return self._copy((*self.members, *more) if more else None, roles=roles)
 
     def offering(self, *patterns: str) -> Pool:
         """With each model that matches offered to the orchestrator as an agent, `ask_<name>`.
@@ -361,10 +383,12 @@ class Pool:
         Raises:
             PoolError: a pattern matches no model.
         """
+        named = _named_models({name: "" for name in patterns if is_full_name(name)}, self.members, self._manager)
+        models = (*self.models, *(spec for spec in named if isinstance(spec, ModelSpec)))
         for pattern in patterns:
-            if not any(matches(model, pattern) for model in self.models):
-                raise PoolError(self._unknown("model", pattern, [model.name for model in self.models]))
-        return self.adding(*(model_agent(model) for model in self.models if _matches(model, patterns)))
+            if not any(matches(model, pattern) for model in models):
+                raise PoolError(self._unknown("model", pattern, [model.name for model in models]))
+        return self.adding(*named, *(model_agent(model) for model in models if _matches(model, patterns)))
 
     def replace(self, old: str, new: str | Spec) -> Pool:
         """With one member replaced by another one, or by an installed one of that name.
@@ -572,6 +596,45 @@ class Pool:
         for role, name in self._roles.items():
             if name not in models:
                 raise PoolError(f"role {role!r}: {self._unknown('model', name, models)}")
+
+
+def full_name(name: str) -> str:
+    """A model's name as given to a role: `provider/name`, or `provider:name`."""
+    return name if "/" in name else name.replace(":", "/", 1)
+
+
+def _of_roles(roles: Mapping[str, str] | None) -> dict[str, str]:
+    """The full names among the models of roles, each with what to say before an error about it."""
+    return {name: f"role {role!r}: " for role, name in (roles or {}).items() if "/" in name}
+
+
+def _named_models(
+    wanted: Mapping[str, str], members: Sequence[Spec], manager: PluginManager | None = None
+) -> list[Spec]:
+    """The models of full names that are no members, as published or made by their providers.
+
+    Args:
+        wanted: by full name, what to say before an error about it.
+
+    Raises:
+        PoolError: no such provider, or it has no such model.
+    """
+    here = {member.name for member in members} if wanted else set()
+    missing = [name for name in wanted if name not in here]
+    if not missing:
+        return []
+    from concertino.plugins.manager import default_manager
+    from concertino.schema import near_names
+
+    found: list[Spec] = []
+    for name in missing:
+        try:
+            found += (manager or default_manager()).specs([name])
+        except PoolError as error:
+            near = near_names(name, [member.name for member in members if isinstance(member, ModelSpec)], limit=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f": {error}"
+            raise PoolError(f"{wanted[name]}the pool has no model {name!r}{hint}") from error
+    return found
 
 
 def _renaming(member: Spec, old: str, new: str) -> Spec:

@@ -34,6 +34,12 @@ class EagerDispatcher:
         """Another attempt writes from the start; calls that it writes again do not begin again."""
         self._text = ""
 
+    def on_thought(self, piece: str) -> None:
+        """Thoughts hold no calls."""
+
+    def on_end(self) -> None:
+        """The finished text is read by the machine."""
+
     def on_text(self, piece: str) -> None:
         """More of the text."""
         seen = len(self._text)

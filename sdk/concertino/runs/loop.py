@@ -18,16 +18,23 @@ from concertino.core.model import ChatRequest, Reply, Sampling
 from concertino.core.observation import CallFailed
 from concertino.core.usage import NOTHING
 from concertino.executor import Duplicates, Executor, Memory, PlanRun, Scope
+from concertino.executor.model_call import StreamListener
+from concertino.executor.text_teller import TextTeller
 from concertino.pool.pool import Pool
 from concertino.strategies import Act, Ask, Done, Machine
+from concertino.strategies.base.answer_reader import WholeText
+from concertino.strategies.base.frame import NO_FRAME, Frame
 from concertino.traces import JournalSink, TraceMemory
 
+from .answer_type import AnswerType, correction
 from .eager import EagerDispatcher
 from .run import Run, collect_rounds
 
 Listener = Callable[[Event], None]
 _STOPS = {"budget_exhausted": "budget", "deadline": "deadline", "queue_deadline": "deadline"}
 """Why a run ends when its model could not be asked, by the code of the failed request."""
+_ANSWER_ATTEMPTS = 3
+"""Requests that may correct an answer which is not of its type."""
 
 
 class RequestIds:
@@ -88,11 +95,32 @@ class RunSettings:
     with_leader: Callable[[Pool], Pool]
 
 
+@dataclass(frozen=True, slots=True)
+class RunInput:
+    """What a run is given beside its question.
+
+    Attributes:
+        frame: what stands around the strategy's messages.
+        answer_type: what the answer must be; None for a text.
+        deps: what `ctx.deps` gives.
+        streams: listeners get text as it is written.
+    """
+
+    frame: Frame = NO_FRAME
+    answer_type: AnswerType | None = None
+    deps: Any = None
+    streams: bool = False
+
+
+_PLAIN_INPUT = RunInput()
+
+
 class RunLoop:
     """One run being driven.
 
     Attributes:
         settings: what the run has in common with others of its orchestrator.
+        given: what it is given beside its question.
         rounds: how many rounds it may have.
         begun: the record of its start.
         memory: what an earlier process did in this run.
@@ -114,8 +142,11 @@ class RunLoop:
         memory: Memory | None = None,
         on_event: Listener | None = None,
         elapsed: float = 0.0,
+        given: RunInput = _PLAIN_INPUT,
     ) -> None:
         self.settings = settings
+        self.given = given
+        self.output: Any = None
         self.machine = machine
         self.pool = pool
         self.budget = budget
@@ -141,7 +172,7 @@ class RunLoop:
         try:
             self.open(executor)
             try:
-                done = await self._drive()
+                done = await self._typed(await self._drive())
             except asyncio.CancelledError:
                 self.end(Done(None, "cancelled", "the caller cancelled the run"))
                 raise
@@ -174,6 +205,8 @@ class RunLoop:
             after=self.settings.after,
             duplicates=self.settings.duplicates,
             elapsed=self.elapsed,
+            deps=self.given.deps,
+            streams=self.given.streams,
         )
         if self.past is None:
             scope.emit_result(self.begun, recalled=self.memory is not None)
@@ -187,7 +220,8 @@ class RunLoop:
         assert scope is not None
         begun = replace(self.begun, run_id=run_id)
         seen = self.pool if pool is None else self.settings.with_leader(pool)
-        twin = RunLoop(self.settings, self.machine.fork(), seen, self.budget, self.rounds, begun, elapsed=scope.now())
+        machine, elapsed = self.machine.fork(), scope.now()
+        twin = RunLoop(self.settings, machine, seen, self.budget, self.rounds, begun, elapsed=elapsed, given=self.given)
         # Copied, since both runs go on numbering from the past that they share.
         twin.past, twin.round, twin.request_ids = scope, self.round, copy.deepcopy(self.request_ids)
         return twin
@@ -259,9 +293,55 @@ class RunLoop:
     async def _request(self, step: Ask, name: str, executor: Executor, scope: Scope) -> Reply:
         # A pool need not bind every role of a strategy; the orchestrator's model plays the others.
         role = step.role if step.role in self.pool.roles else "orchestrator"
+        step = self.framed(step)
         request = ChatRequest(step.messages, [dict(t) for t in step.tools], step.sampling or self.settings.sampling)
         fresh = step.messages[len(step.messages) - step.fresh :]
-        return await executor.ask(role, request, scope, call_id=name, role=step.role, fresh=fresh, listener=self.ahead)
+        listener: StreamListener | None = self.ahead
+        if scope.streams:
+            speaker, finder = step.part or step.role, self.machine.answer_reader
+            listener = TextTeller(scope, name, speaker, finder, then=self.ahead)
+        return await executor.ask(role, request, scope, call_id=name, role=step.role, fresh=fresh, listener=listener)
+
+    def framed(self, step: Ask) -> Ask:
+        """What the machine asks, as the model is asked it."""
+        return self.given.frame.around(step) if self.given.frame else step
+
+    # -- a typed answer --------------------------------------------------------------------------------------------
+
+    async def _typed(self, done: Done) -> Done:
+        """The end with an answer of its type. A text that is none goes back to the model, a few times."""
+        wanted = self.given.answer_type
+        if wanted is None or done.answer is None:
+            return done
+        text, attempt = done.answer, 0
+        while True:
+            value, wrong = wanted.read(text)
+            if wrong is None:
+                self.output = value
+                return replace(done, answer=text)
+            attempt += 1
+            if attempt > _ANSWER_ATTEMPTS:
+                shown = text if len(text) <= 200 else f"{text[:200]}..."
+                return Done(None, "format", f"the answer is not of its type: {wrong.message}; it was: {shown}")
+            try:
+                text = await self._corrected(wanted, text, wrong.message, f"answer.{attempt}")
+            except CallFailed as failed:
+                error = failed.observation.error
+                stop = _STOPS.get(error.code if error else "", "model")
+                return Done(None, stop, f"the answer is not of its type: {wrong.message}; and asking again: {failed}")
+
+    async def _corrected(self, wanted: AnswerType, text: str, wrong: str, name: str) -> str:
+        """What the model makes of an answer that is not of its type."""
+        executor, scope = self.executor, self.scope
+        assert executor is not None
+        assert scope is not None
+        messages = correction(wanted.schema, self.begun.question, text, wrong)
+        request = ChatRequest(messages, sampling=self.settings.sampling)
+        listener = TextTeller(scope, name, "orchestrator", WholeText) if scope.streams else None
+        reply = await executor.ask(
+            "orchestrator", request, scope, call_id=name, role="orchestrator", fresh=messages, listener=listener
+        )
+        return reply.text
 
     async def _stop_early_requests(self) -> None:
         """Stop requests that began early and are not needed."""
@@ -325,4 +405,5 @@ class RunLoop:
             pool_id=self.pool.id,
             events=events,
             path=self.sink.path if self.sink is not None else None,
+            output=self.output,
         )

@@ -17,24 +17,31 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
-from dataclasses import fields
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.budget import Budget
 from concertino.core.errors import BudgetError, PoolError, TraceError, UsageError
 from concertino.core.events import Event, RunStarted
-from concertino.core.model import Model, Reply, Sampling
+from concertino.core.model import Message, Model, Reply, Sampling
 from concertino.executor import Duplicates, Executor
+from concertino.members.context import RunContext
 from concertino.members.specs import ModelSpec, Spec, ToolSpec
 from concertino.pool.live import LivePool
+from concertino.pool.orchestrator_agent import Instructions
 from concertino.pool.pool import Pool
 from concertino.strategies import Ask, Done, Machine, Strategy, TaskContext
+from concertino.strategies.base.frame import Frame, instructions_text
 from concertino.strategies.built_in import DEFAULT_STRATEGY, installed_strategy
 from concertino.traces import Durability, JournalSink, Trace, TraceMemory, TraceStore
 from concertino.traces.trace import header
 
-from .loop import Listener, RequestIds, RunLoop, RunSettings
+from .answer_type import AnswerType
+from .history import read_history
+from .loop import Listener, RequestIds, RunInput, RunLoop, RunSettings
 from .run import Run
 from .shared_model import SharedModel
 from .stepped import SteppedRun
@@ -48,6 +55,8 @@ _NOTHING_TO_LEAD = "the pool holds no tool and no agent, so there is nothing to 
 _OFFER = 'offer its models as agents with pool.offering("*"), or `offer = ["*"]` in the pool file'
 
 
+History = Run | Sequence[Message | Mapping[str, Any]] | None
+"""Earlier turns of a conversation."""
 Arrange = Callable[[str, Pool], Pool]
 """From a question and a pool to the pool that a run gets: fewer members, or another order."""
 
@@ -69,6 +78,10 @@ class Orchestrator:
         before: this orchestrator's own hooks, with the arguments of `concertino_before_call`; asked before those of
             plugins.
         after: as `before`, with the arguments of `concertino_after_call`; told after those of plugins.
+        instructions: what the model is told beside its task, at the end of every system message: a text, or a function
+            of the run's `RunContext` that returns one.
+        answer_type: what an answer must be: a type that pydantic can validate (a model, dataclass, TypedDict, union,
+            list), or a JSON schema. `run.output` is then such a value, never an unvalidated one.
         arrange: makes the pool of each run from its question and the pool that it was given, such as a `Shortlist`. A
             run that is resumed keeps its members, their order and their aliases.
     """
@@ -84,6 +97,8 @@ class Orchestrator:
         eager: bool = False,
         before: Sequence[Callable[..., Any]] = (),
         after: Sequence[Callable[..., Any]] = (),
+        instructions: Instructions = None,
+        answer_type: Any = None,
         arrange: Arrange | None = None,
     ) -> None:
         if not isinstance(model, (str, Model, ModelSpec)):
@@ -99,6 +114,8 @@ class Orchestrator:
         self.eager = eager
         self.before = _own_hooks("concertino_before_call", before)
         self.after = _own_hooks("concertino_after_call", after)
+        self.instructions = instructions
+        self.answer_type = None if answer_type is None or answer_type is str else AnswerType(answer_type)
         self.arrange = arrange
 
     async def run(
@@ -106,6 +123,8 @@ class Orchestrator:
         question: str,
         *,
         pool: Pool | LivePool,
+        history: History = None,
+        deps: Any = None,
         budget: Budget | None = None,
         trace: str | Path | None = None,
         durability: Durability = "process",
@@ -117,6 +136,8 @@ class Orchestrator:
         Args:
             question: what to answer.
             pool: what may be called; of a `LivePool`, what is current now, to the end of the run.
+            history: earlier turns of a conversation: a run, or a list of messages.
+            deps: what tools, agents, instructions and guards get as `ctx.deps`; never shown to a model.
             budget: how much it may use; without one only the strategy's rounds are limited.
             trace: a file or folder for the trace; without one it stays in memory.
             durability: what a finished call survives.
@@ -131,6 +152,8 @@ class Orchestrator:
         return await self.start(
             question,
             pool=pool,
+            history=history,
+            deps=deps,
             budget=budget,
             trace=trace,
             durability=durability,
@@ -139,38 +162,65 @@ class Orchestrator:
         )
 
     def run_sync(self, question: str, **options: Any) -> Run:
-        """`run` for programs without an event loop."""
-        return asyncio.run(self.run(question, **options))
+        """`run` for programs that do not wait with `await`; where a loop runs already, as in a notebook, in a thread.
+
+        An executor belongs to one event loop, so a shared one is refused where a loop runs already.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self.run(question, **options))
+        if self.executor is not None:
+            raise UsageError(
+                "run_sync in a running event loop cannot use its shared executor; write `await leader.run(...)`"
+            )
+        with ThreadPoolExecutor(1, "concertino-run-sync") as thread:
+            # In the caller's context, so that its context variables reach the tools.
+            return thread.submit(copy_context().run, asyncio.run, self.run(question, **options)).result()
 
     def start(
         self,
         question: str,
         *,
         pool: Pool | LivePool,
+        history: History = None,
+        deps: Any = None,
+        stream_text: bool = False,
         budget: Budget | None = None,
         trace: str | Path | None = None,
         durability: Durability = "process",
         run_id: str = "",
         on_event: Listener | None = None,
     ) -> RunHandle:
-        """Begin a run and return at once; await the handle for the `Run`, or cancel it and keep what was done."""
+        """Begin a run and return at once; await the handle for the `Run`, or cancel it and keep what was done.
+
+        Args:
+            stream_text: send `TextDelta` events to `on_event`; models are then asked for streams.
+        """
         question, budget = _check_question(question), budget or Budget()
         pool = self._with_model(self._arranged(question, _current(pool, budget)))
         run_id = run_id or new_run_id()
         self._check_budget(pool, budget)
+        given = self._given(RunContext(run_id, question, deps), history, stream_text)
         machine = self._begin(question, pool, budget, self.sampling)
-        setup = {**self._setup(pool, budget), "durability": durability}
+        setup = {**self._setup(pool, budget), **_given_setup(given), "durability": durability}
         # The trace file comes last: a run that is refused above leaves no file.
         sink = None
         if trace is not None:
             sink = JournalSink.create(_trace_path(Path(trace), run_id), header(run_id), durability)
         begun = RunStarted(run_id, question, setup, round(time.time(), 3))
-        return RunHandle(
-            RunLoop(self._settings(), machine, pool, budget, self._rounds(budget), begun, sink, on_event=on_event)
-        )
+        settings, rounds = self._settings(), self._rounds(budget)
+        return RunHandle(RunLoop(settings, machine, pool, budget, rounds, begun, sink, on_event=on_event, given=given))
 
     def stepped(
-        self, question: str, *, pool: Pool | LivePool, budget: Budget | None = None, run_id: str = ""
+        self,
+        question: str,
+        *,
+        pool: Pool | LivePool,
+        history: History = None,
+        deps: Any = None,
+        budget: Budget | None = None,
+        run_id: str = "",
     ) -> SteppedRun:
         """Begin a run that the caller drives, step by step; it may be forked. Needs a given executor, which runs share.
 
@@ -182,9 +232,13 @@ class Orchestrator:
         question, budget = _check_question(question), budget or Budget()
         pool = self._with_model(self._arranged(question, _current(pool, budget)))
         self._check_budget(pool, budget)
+        run_id = run_id or new_run_id()
+        given = self._given(RunContext(run_id, question, deps), history, False)
         machine = self._begin(question, pool, budget, self.sampling)
-        begun = RunStarted(run_id or new_run_id(), question, self._setup(pool, budget), round(time.time(), 3))
-        return SteppedRun(RunLoop(self._settings(), machine, pool, budget, self._rounds(budget), begun), self.executor)
+        setup = {**self._setup(pool, budget), **_given_setup(given)}
+        begun = RunStarted(run_id, question, setup, round(time.time(), 3))
+        drive = RunLoop(self._settings(), machine, pool, budget, self._rounds(budget), begun, given=given)
+        return SteppedRun(drive, self.executor)
 
     def as_agent(
         self,
@@ -221,25 +275,24 @@ class Orchestrator:
             sampling=self.sampling,
             timeout=timeout,
             cost=cost,
+            instructions=self.instructions,
         )
 
-    async def stream(self, question: str, **options: Any) -> AsyncIterator[Event | Run]:
+    async def stream(self, question: str, *, stream_text: bool = True, **options: Any) -> AsyncIterator[Event | Run]:
         """Answer a question, yielding every event as it happens and the `Run` at the end. Options as for `run`.
 
+        Text comes as `TextDelta` events while it is written: thoughts, the text of replies, and the answer alone.
         Leaving the loop early cancels the run.
+
+        Args:
+            stream_text: without, models are not asked for streams, and there are no `TextDelta` events.
         """
-        queue: asyncio.Queue[Event] = asyncio.Queue()
-        handle = self.start(question, on_event=queue.put_nowait, **options)
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        handle = self.start(question, on_event=queue.put_nowait, stream_text=stream_text, **options)
+        handle.task.add_done_callback(lambda task: queue.put_nowait(None))
         try:
-            # Events may still wait in the queue when the run is over.
-            while not handle.task.done() or not queue.empty():
-                getter = asyncio.ensure_future(queue.get())
-                try:
-                    await asyncio.wait({getter, handle.task}, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    getter.cancel()  # of no effect when an event has come; else nothing may wait for the queue any more
-                if getter.done():
-                    yield getter.result()
+            while (event := await queue.get()) is not None:
+                yield event
             yield await handle
         finally:
             await handle.cancel()
@@ -249,12 +302,14 @@ class Orchestrator:
         path: str | Path,
         *,
         pool: Pool | LivePool,
+        deps: Any = None,
         on_event: Listener | None = None,
         finished: Literal["refuse", "recall"] = "refuse",
     ) -> Run:
         """Resume an interrupted run: finished calls are not repeated, calls in doubt are asked under the same key.
 
         Args:
+            deps: as for `run`; a trace does not keep them.
             finished: what to do with a run that has ended: refuse it, or go through it again from its trace alone,
                 which is not written to and costs nothing.
 
@@ -269,7 +324,7 @@ class Orchestrator:
         durability: Durability = known.setup.get("durability", "process")
         pool = self._with_model(_current(pool, Budget()))
         if finished == "recall" and known.finished and known.records[-1]["stop"] not in _RESUMABLE:
-            run = await self._resumed(known, pool, None, on_event)
+            run = await self._resumed(known, pool, None, on_event, deps)
             run.path = target
             return run
         journal, _ = Journal.resume(target, durability=durability)
@@ -280,14 +335,16 @@ class Orchestrator:
             if known.finished and known.records[-1]["stop"] not in _RESUMABLE:
                 stop = known.records[-1]["stop"]
                 raise TraceError(f"{target}: the run is finished ({stop}); there is nothing to resume")
-            going = self._resumed(known, pool, JournalSink(journal), on_event)
+            going = self._resumed(known, pool, JournalSink(journal), on_event, deps)
             undo.pop_all()
         # A torn last line is what a kill leaves, and no news; any other damage is.
         if journal.damage is not None and not journal.damage.torn:
             logger.warning("%s was damaged: %s; the part after the damage is repeated", target, journal.damage.reason)
         return await going
 
-    def _resumed(self, known: Trace, pool: Pool, sink: JournalSink | None, on_event: Listener | None) -> RunHandle:
+    def _resumed(
+        self, known: Trace, pool: Pool, sink: JournalSink | None, on_event: Listener | None, deps: Any
+    ) -> RunHandle:
         """A run that begins with what a trace knows."""
         budget = Budget(**known.setup.get("budget", {}))
         if known.setup.get("arranged"):
@@ -295,12 +352,18 @@ class Orchestrator:
             here = {spec.name for _, spec in pool.actions}
             members = [name for name in known.setup["members"] if name in here]
             pool = pool.arranged(members).alias(known.setup.get("aliases", {}))
-        _refuse_changes(known, self._setup(pool, budget))
+        history = [Message.from_json(item) for item in known.setup.get("history", ())]
+        # Instructions as they were then: a function might say something else today.
+        frame = Frame.of(self.strategy, known.setup.get("instructions", ""), history, self._answer_schema)
+        given = RunInput(frame, self.answer_type, deps)
+        _refuse_changes(known, {**self._setup(pool, budget), **_given_setup(given)})
         machine = self._begin(known.question, pool, budget, _recorded_sampling(known))
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
         memory, rounds = TraceMemory(known), self._rounds(budget)
         settings, elapsed = self._settings(), known.seconds()
-        return RunHandle(RunLoop(settings, machine, pool, budget, rounds, begun, sink, memory, on_event, elapsed))
+        return RunHandle(
+            RunLoop(settings, machine, pool, budget, rounds, begun, sink, memory, on_event, elapsed, given)
+        )
 
     # -- preparation -----------------------------------------------------------------------------------------------
 
@@ -316,9 +379,12 @@ class Orchestrator:
         if isinstance(self.model, ModelSpec):
             known = pool if self.model.name in pool else pool.adding(self.model)
             return known.bind(orchestrator=self.model.name)
-        found = pool.model(self.model)
         if nothing:
+            pool.model(self.model)  # a wrong name is the more helpful error
             raise PoolError(_NOTHING_TO_LEAD + step)
+        if "/" in self.model and self.model not in pool:
+            return pool.bind(orchestrator=self.model)
+        found = pool.model(self.model)
         return pool if pool.roles.get("orchestrator") == found.name else pool.bind(orchestrator=found.name)
 
     def _arranged(self, question: str, pool: Pool) -> Pool:
@@ -359,6 +425,18 @@ class Orchestrator:
         remaining = budget.whole(self._rounds(budget))
         tools = pool.to_openai()
         return self.strategy.begin(TaskContext(question, tools, budget.rounds, budget.parallel, remaining, sampling))
+
+    @property
+    def _answer_schema(self) -> dict[str, Any] | None:
+        return None if self.answer_type is None else self.answer_type.schema
+
+    def _given(self, context: RunContext[Any], history: History, streams: bool) -> RunInput:
+        """What a run is given beside its question."""
+        if self.instructions is None and history is None and self.answer_type is None:
+            return RunInput(deps=context.deps, streams=streams)
+        instructions = instructions_text(self.instructions, context)
+        frame = Frame.of(self.strategy, instructions, read_history(history), self._answer_schema)
+        return RunInput(frame, self.answer_type, context.deps, streams)
 
     def _settings(self) -> RunSettings:
         """What the runs of this orchestrator have in common."""
@@ -448,7 +526,7 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
     while True:
         step = machine.step()
         if isinstance(step, Done):
-            return step
+            return _as_corrected(step, trace, replies)
         if isinstance(step, Ask):
             reply = replies.get(request_ids.name(step))
             # As the run did, so that requests get the numbers that they had.
@@ -468,6 +546,27 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
                     f"trace {trace.run_id}: round {step.round} wants call {missing[0]}, which is not recorded"
                 )
             machine.observe([results[f"{step.round}.{call.id}"] for call in step.plan.calls])
+
+
+def _as_corrected(done: Done, trace: Trace, replies: Mapping[str, Any]) -> Done:
+    """The end with a typed answer: as the last request made it, if there was one."""
+    last = replies.get(f"answer.{sum(name.startswith('answer.') for name in replies)}")
+    end = trace.records[-1]
+    if last is None or end["t"] != "end":
+        return done
+    if end["answer"] is None:
+        return Done(None, end["stop"], end["detail"])
+    return replace(done, answer=last["text"])
+
+
+def _given_setup(given: RunInput) -> dict[str, Any]:
+    """What a trace keeps of a run's input; nothing of `deps`."""
+    frame, answer_type = given.frame, given.answer_type
+    return {
+        **({"instructions": frame.told} if frame.told else {}),
+        **({"history": [message.to_json() for message in frame.history]} if frame.history else {}),
+        **({"answer_schema": answer_type.schema} if answer_type is not None else {}),
+    }
 
 
 def _own_hooks(name: str, functions: Sequence[Callable[..., Any]]) -> list[Callable[..., Any]]:
@@ -542,6 +641,8 @@ def _refuse_changes(known: Trace, setup: Mapping[str, Any]) -> None:
     changes += [f"{name} is missing" for name in old if name not in new]
     changes += [f"{name} is new" for name in new if name not in old]
     changes += [f"{name} has changed" for name in new if name in old and old[name] != new[name]]
+    if before.get("answer_schema") != setup.get("answer_schema"):
+        changes.append("answer_type is another one")
     if before["roles"] != setup["roles"]:
         changes.append(f"roles {before['roles']} are now {setup['roles']}")
     if changes:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino.core.errors import ConcertinoError
-from concertino.core.events import Asked, CallEnded, Event, Planned, Replied
+from concertino.core.events import Asked, CallEnded, Event, Planned, Replied, RunStarted
 from concertino.core.observation import Observation, Status
 from concertino.core.plan import Plan
 from concertino.core.usage import Usage
@@ -68,6 +68,7 @@ class Run:
         usage: everything consumed, by the orchestrator, the calls and all below them.
         seconds: wall time.
         events: everything that happened, in order.
+        output: the answer as a value of the orchestrator's `answer_type`; the text itself without one.
         path: the trace file, if one was written.
     """
 
@@ -82,6 +83,18 @@ class Run:
     pool_id: str
     events: list[Event] = field(repr=False)
     path: Path | None = None
+    output: Any = None
+
+    def __post_init__(self) -> None:
+        # Without a type, the answer is its own value.
+        if self.output is None and "answer_schema" not in self.setup:
+            self.output = self.answer
+
+    @property
+    def setup(self) -> dict[str, Any]:
+        """What the run began with: strategy, pool, budget, history; as its trace keeps it."""
+        begun = self.events[0] if self.events else None
+        return begun.setup if isinstance(begun, RunStarted) else {}
 
     @property
     def ok(self) -> bool:

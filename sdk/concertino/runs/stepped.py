@@ -70,7 +70,8 @@ class SteppedRun:
     @property
     def step(self) -> Step:
         """What the run wants now: `Ask`, `Act` or `Done`. Reading it changes nothing."""
-        return self._drive.machine.step()
+        step = self._drive.machine.step()
+        return self._drive.framed(step) if isinstance(step, Ask) else step
 
     @property
     def machine(self) -> Machine:

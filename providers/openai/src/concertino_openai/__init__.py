@@ -23,8 +23,8 @@ __all__ = ["find_price", "model", "set_key_source"]
 
 @hookimpl
 def concertino_models() -> list[ModelSpec]:
-    """The priced models of the servers whose key is in the environment."""
-    return priced_models()
+    """The priced models of OpenAI, where `OPENAI_API_KEY` is in the environment."""
+    return priced_models("openai")
 
 
 @hookimpl

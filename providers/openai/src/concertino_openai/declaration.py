@@ -6,18 +6,16 @@ No server is asked, and aiohttp is not imported: a declared model costs nothing 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from concertino import Model, ModelSpec, Prices
+from concertino import Model, ModelSpec, Prices, SpecError
 
 from .dialects import PRESETS
-from .options import OpenAISettings
+from .options import PLACEHOLDER, OpenAISettings
 from .prices import PriceEntry, find_price, price_table
 
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 # None already means that the price is unknown, so "not given" needs a value of its own.
 _UNKNOWN: Any = object()
 DESCRIPTION = "{model} at {place}."
@@ -57,7 +55,8 @@ def model(
     Raises:
         SpecError: an option is invalid; says which, what was given and what is expected.
     """
-    given: dict[str, Any] = {"server": server, "model": model, "base_url": base_url, "key_env": key_env, **options}
+    known_as = model or name.removeprefix("openai/")
+    given: dict[str, Any] = {"server": server, "model": known_as, "base_url": base_url, "key_env": key_env, **options}
     chosen = {key: value for key, value in given.items() if value is not None and (key, value) != ("server", "openai")}
     spec = declare(name, chosen)
     further = {"concurrency": concurrency, "context": context, "description": description or None}
@@ -67,19 +66,29 @@ def model(
     return spec.with_(timeout=timeout, max_tokens=max_tokens, **changes)
 
 
-def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
+def declare(name: str, options: Mapping[str, Any], service: str = "") -> ModelSpec:
     """A model from options, as in a pool file.
+
+    Args:
+        service: the preset whose provider declares it; its options then name no server.
 
     Raises:
         SpecError: an option is invalid; says which, what was given and what is expected.
     """
-    settings = OpenAISettings.of(options, f"model {name!r}", name.rpartition("/")[2])
+    place = f"model {name!r}"
+    if service and options.get("server", service) != service:
+        raise SpecError(
+            f"{place}: server = {options['server']!r}; a model of {service!r} is at that service; declare it under "
+            "'openai' for another server"
+        )
+    given = {**options, "server": service} if service else options
+    settings = OpenAISettings.of(given, place, name)
     server, entry = settings.dialect.name, None
-    if settings.base_url == PRESETS[server].base_url:  # at any other address, a model of this name may cost anything
+    if settings.own_address:  # at any other address, a model of this name may cost anything
         entry = find_price(server, settings.model, settings.price_file)
     return ModelSpec(
         name,
-        partial(_open, {**options, "model": settings.model}),
+        partial(_open, {**given, "model": settings.model}),
         description=DESCRIPTION.format(model=settings.model, place=settings.base_url),
         prices=entry.prices if entry else None,
         context=entry.context if entry else None,
@@ -89,19 +98,22 @@ def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
     )
 
 
-def priced_models() -> list[ModelSpec]:
-    """The models of the price table whose server's key is in the environment."""
-    with_key = {name for name, preset in PRESETS.items() if preset.key_env and os.environ.get(preset.key_env)}
-    return [_priced(entry) for entry in price_table().values() if entry.server in with_key]
+def priced_models(service: str) -> list[ModelSpec]:
+    """The models of the price table of a service whose key is in the environment; none at another address than its own.
+
+    Raises:
+        SpecError: the price file of the environment cannot be read.
+    """
+    preset = PRESETS[service]
+    if not os.environ.get(preset.key_env) or os.environ.get(preset.base_url_env):
+        return []
+    if any(not os.environ.get(name) for name in PLACEHOLDER.findall(preset.base_url)):
+        return []
+    return [_priced(entry) for entry in price_table().values() if entry.server == service]
 
 
 def _priced(entry: PriceEntry) -> ModelSpec:
-    server = entry.server
-    name = _NOT_IN_NAMES.sub("-", entry.model).strip("-.")
-    if server != "openai" and not name.startswith(server):
-        name = f"{server}-{name}"
-    options = {"model": entry.model} if server == "openai" else {"server": server, "model": entry.model}
-    spec = declare(name[:64], options)
+    spec = declare(entry.model, {}, entry.server)
     return spec if not entry.note else spec.with_(description=f"{spec.description} Prices: {entry.note}.")
 
 

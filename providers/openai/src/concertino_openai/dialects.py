@@ -9,6 +9,7 @@ Invariant: nothing here depends on the *model*; what does is an option of the mo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
@@ -29,7 +30,8 @@ class ServerDialect:
     Attributes:
         name: name of the preset.
         evidence: how the preset is known.
-        base_url: where the server is, up to and including `/v1`, if that is the same for everyone.
+        base_url: where the server is, up to and including `/v1`, if that is the same for everyone. `{NAME}` in it
+            stands for an environment variable.
         key_env: name of the environment variable that holds the key, `""` for a server without keys.
         key_header: the header that carries the key; `Authorization` carries `Bearer KEY`, any other the bare key.
         stream: the server can stream. It is then always streamed from, because a cancelled stream ends the work on
@@ -73,6 +75,11 @@ class ServerDialect:
     def with_(self, **changes: Any) -> ServerDialect:
         """A copy with some fields changed."""
         return replace(self, **changes)
+
+    @property
+    def base_url_env(self) -> str:
+        """The environment variable that holds another address than the preset's, such as `OPENAI_BASE_URL`."""
+        return f"{re.sub('[^A-Z0-9]', '_', self.name.upper())}_BASE_URL"
 
     def options(self, base: ServerDialect | None = None) -> dict[str, Any]:
         """The fields that are options of a model and differ from those of `base`, by default a plain dialect."""
@@ -121,10 +128,41 @@ PRESETS: Mapping[str, ServerDialect] = MappingProxyType(
                 call_errors=True,
             ),
             ServerDialect("ollama", base_url="http://127.0.0.1:11434/v1"),
+            ServerDialect("lmstudio", base_url="http://127.0.0.1:1234/v1"),
+            ServerDialect(
+                "azure",
+                base_url="{AZURE_OPENAI_ENDPOINT}/openai/v1",
+                key_env="AZURE_OPENAI_API_KEY",
+                key_header="api-key",
+                max_tokens_field="max_completion_tokens",
+                think="off",
+            ),
+            ServerDialect(
+                "bedrock",
+                base_url="https://bedrock-mantle.{AWS_REGION}.api.aws/v1",
+                key_env="AWS_BEARER_TOKEN_BEDROCK",
+                max_tokens_field="max_completion_tokens",
+            ),
+            ServerDialect(
+                "groq",
+                base_url="https://api.groq.com/openai/v1",
+                key_env="GROQ_API_KEY",
+                max_tokens_field="max_completion_tokens",
+                logprobs=False,
+            ),
+            ServerDialect(
+                "mistral",
+                base_url="https://api.mistral.ai/v1",
+                key_env="MISTRAL_API_KEY",
+                # The last chunk has the usage anyway, and unknown fields are refused; its seed is `random_seed`.
+                stream_usage=False,
+                logprobs=False,
+                seed=False,
+            ),
             ServerDialect("together", base_url="https://api.together.xyz/v1", key_env="TOGETHER_API_KEY"),
             ServerDialect("openrouter", base_url="https://openrouter.ai/api/v1", key_env="OPENROUTER_API_KEY"),
             ServerDialect(
-                "gemini",
+                "google",
                 base_url="https://generativelanguage.googleapis.com/v1beta/openai",
                 key_env="GEMINI_API_KEY",
                 logprobs=False,

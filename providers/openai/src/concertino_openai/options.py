@@ -6,6 +6,7 @@ Options are plain JSON data, because pool files and traces hold them. So a key i
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ _ENV_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 _HEADER = re.compile(r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 _SECRET_HEADERS = ("authorization", "proxy-authorization", "cookie", "api-key", "x-api-key", "x-goog-api-key")
 _SECRET_NAMES = ("api_key", "apikey", "key", "token", "api_token", "secret", "password", "bearer", "authorization")
+PLACEHOLDER = re.compile(r"\{([A-Z_]+)\}")
+"""An environment variable in the address of a preset."""
 _OURS = ("messages", "model", "n", "response_format", "stream", "stream_options", "tools")
 """Fields of a request that the provider writes itself."""
 
@@ -129,7 +132,9 @@ OPTIONS: Mapping[str, Option] = {
         "text", "`openai`", "which preset: " + ", ".join(f"`{name}`" for name in PRESETS), _one_of(*PRESETS)
     ),
     "model": Option("text", "the model's short name", "name by which the server knows the model", _some_text),
-    "base_url": Option("text", _DIALECT, "address of the server up to and including `/v1`", _url),
+    "base_url": Option(
+        "text", "`$OPENAI_BASE_URL`, else as the preset", "address of the server up to and including `/v1`", _url
+    ),
     "key_env": Option("text", _DIALECT, 'NAME of the environment variable with the key; `""` for no key', _env_name),
     "connect_timeout": Option("seconds", "5", "bounds connecting (not the waiting for a free place)", _seconds),
     "idle_timeout": Option("seconds", "300", "bounds the silence before the first byte and between two", _seconds),
@@ -184,12 +189,17 @@ OPTIONS: Mapping[str, Option] = {
 
 @dataclass(frozen=True, slots=True)
 class OpenAISettings:
-    """Checked options, with every default filled in."""
+    """Checked options, with every default filled in.
+
+    Attributes:
+        own_address: the server is the preset's own service: its prices and its key are of that place.
+    """
 
     model: str
     dialect: ServerDialect
     base_url: str
     key_env: str
+    own_address: bool = True
     connect_timeout: float = 5.0
     idle_timeout: float = 300.0
     max_event_bytes: int = 8 * 2**20
@@ -223,16 +233,41 @@ class OpenAISettings:
         dialect = PRESETS[given.pop("server", "openai")]
         changes = {name: given.pop(name) for name in DIALECT_OPTIONS if name in given}
         dialect = dialect.with_(**changes) if changes else dialect
-        base_url = given.pop("base_url", dialect.base_url).rstrip("/")
+        base_url, own_address = _address(given.pop("base_url", ""), dialect, place)
         # The key of a preset is for the preset's own server; another one gets a key only by name.
-        own_key = dialect.key_env if base_url == dialect.base_url else ""
+        own_key = dialect.key_env if own_address else ""
+        if base_url == _from_environment(dialect) and os.environ.get(dialect.key_env):
+            own_key = dialect.key_env  # whoever sets both variables means them for each other
         name = given.pop("model", "") or model
         if not name:
             raise SpecError(f"{place}: the option 'model' is missing; give the name by which the server knows it")
         key_env = given.pop("key_env", own_key)
         if "price_file" in given:
             given["price_file"] = str(Path(given["price_file"]).expanduser())
-        return cls(name, dialect, base_url, key_env, **given)
+        return cls(name, dialect, base_url, key_env, own_address, **given)
+
+
+def _from_environment(dialect: ServerDialect) -> str:
+    return os.environ.get(dialect.base_url_env, "").strip().rstrip("/")
+
+
+def _address(given: str, dialect: ServerDialect, place: str) -> tuple[str, bool]:
+    """The server's address, and whether it is the preset's own: as given, else of the environment, else the preset's.
+
+    Raises:
+        SpecError: a variable that it needs is not set, or holds no address.
+    """
+    own = dialect.base_url
+    for name in PLACEHOLDER.findall(own):
+        own = own.replace(f"{{{name}}}", os.environ.get(name, "").strip().rstrip("/") or f"{{{name}}}")
+    address = given.rstrip("/") or _from_environment(dialect)
+    if not address:
+        if missing := PLACEHOLDER.findall(own):
+            raise SpecError(f"{place}: set the environment variable {missing[0]}, or give base_url")
+        address = own
+    if expected := _url(address):
+        raise SpecError(f"{place}: the address in {dialect.base_url_env} or base_url: expected {expected}")
+    return address, address == own
 
 
 def _check(name: str, value: Any, place: str) -> None:

@@ -195,7 +195,7 @@ class Probe:
         base = self._settings.dialect
         options: dict[str, Any] = {} if base.name == "openai" else {"server": base.name}
         options["model"] = self._probed.model
-        if self._settings.base_url != PRESETS[base.name].base_url:
+        if not self._settings.own_address:
             options["base_url"] = self._settings.base_url
         if self._given.get("key_env") is not None:
             options["key_env"] = self._given["key_env"]

@@ -19,6 +19,7 @@ from concertino.core.errors import UsageError
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
+from concertino.strategies.base.answer_reader import AnswerReader, TagAnswer
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.format_issues import report
@@ -119,6 +120,10 @@ class AgentGraphMachine(Conversation):
         self.messages = [Message("system", system), Message("user", context.question)]
 
     # -- replies and observations ----------------------------------------------------------------------------------
+
+    def answer_reader(self) -> AnswerReader | None:
+        """A direct `<answer>`; None where a graph is wanted, whose last agent gives the answer."""
+        return TagAnswer("agent") if self.settings.dom == "low" else None
 
     def on_reply(self, reply: Reply) -> None:
         self._heard(reply)

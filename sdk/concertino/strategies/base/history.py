@@ -17,6 +17,8 @@ BRIEF = 60
 """Tokens to which each observation of an old round is cut."""
 KEPT = 2
 """Rounds that are kept as they are."""
+OBSERVED = "\n\nWhat calls returned:\n"
+"""What stands between the question of an earlier turn and the results of its calls."""
 _RESPONSE = re.compile(r"(<tool_response>\n)(.*?)(\n</tool_response>)", re.DOTALL)
 
 
@@ -57,6 +59,23 @@ def compacted(messages: Sequence[Message], tokens: int) -> list[Message]:
             total += count_tokens(brief.text) - count_tokens(found[index].text)
             found[index] = brief
     return found
+
+
+def compacted_turns(messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
+    """The same turns in at most so many tokens: results are cut first, the oldest first; then old turns left out."""
+    found = list(messages)
+    sizes = [count_tokens(message.text) for message in found]
+    for place, message in enumerate(found):
+        if sum(sizes) <= tokens:
+            return tuple(found)
+        question, mark, observed = message.text.partition(OBSERVED)
+        if mark:
+            lines = [cut(line, BRIEF) for line in observed.split("\n")]
+            found[place] = replace(message, text=question + mark + "\n".join(lines))
+            sizes[place] = count_tokens(found[place].text)
+    while sum(sizes) > tokens and len(found) > 2:
+        del found[:2], sizes[:2]
+    return tuple(found)
 
 
 def _brief(message: Message) -> Message:

@@ -27,6 +27,8 @@ from concertino.core.model import Message, Reply, Sampling
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 
+from .answer_reader import AnswerReader
+
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
@@ -262,6 +264,13 @@ class Machine(ABC):
         default.
         """
         return ()
+
+    def answer_reader(self) -> AnswerReader | None:
+        """While it asks: a reader that finds the answer in the text of the reply while it is written.
+
+        None, the default, for a reply that holds no answer in its text, or of which only the whole text says it.
+        """
+        return None
 
     def fork(self) -> Self:
         """An independent copy: what happens to one never shows in the other."""

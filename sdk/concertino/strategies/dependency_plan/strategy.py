@@ -24,6 +24,7 @@ from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 from concertino.schema import near_names
+from concertino.strategies.base.answer_reader import AnswerReader, TagAnswer
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.format_issues import report
@@ -214,6 +215,10 @@ class DependencyPlanMachine(Conversation):
         self.messages = [Message("system", system), Message("user", question)]
 
     # -- replies and observations ----------------------------------------------------------------------------------
+
+    def answer_reader(self) -> AnswerReader:
+        """An `<answer>` in a turn without calls."""
+        return TagAnswer("graph", *self.call_tags)
 
     def on_reply(self, reply: Reply) -> None:
         self._heard(reply)

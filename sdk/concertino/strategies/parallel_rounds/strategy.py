@@ -16,6 +16,7 @@ from concertino.core.format_issue import FormatIssue
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
+from concertino.strategies.base.answer_reader import AnswerReader, TagAnswer
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.history import compacted
@@ -143,6 +144,10 @@ class ParallelRoundsMachine(Conversation):
             f"<conversation_history>\n{history}\n</conversation_history>\n<user_query>\n{self.question}\n</user_query>"
         )
         return [Message("system", prompts.SUMMARISER), Message("user", text)]
+
+    def answer_reader(self) -> AnswerReader:
+        """An `<answer>`; when it is asked for the answer, a text without the tag too."""
+        return TagAnswer("tool_call", whole=self.phase == "answer")
 
     def complete_calls(self, text: str) -> list[Call]:
         """The calls of closed blocks, as far as the round has room for them; native calls are not written as text."""

@@ -27,6 +27,7 @@ from concertino.core.errors import UsageError
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation, Status
 from concertino.core.plan import Call, Plan
+from concertino.strategies.base.answer_reader import AnswerReader, ArgumentAnswer, FirstOf, TagAnswer
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.machine import Ask, Done, RunLimits, Strategy, TaskContext
@@ -222,6 +223,12 @@ class SerialCallsMachine(Conversation):
         return "\n".join(filter(None, [self.question, self.settings.preference]))
 
     # -- replies and observations ----------------------------------------------------------------------------------
+
+    def answer_reader(self) -> AnswerReader | None:
+        """The argument of the answer tool, or an `<answer>`; None where a member gives the answer."""
+        if self.settings.by_member:
+            return None
+        return FirstOf(ArgumentAnswer(self.settings.answer_tool), TagAnswer("tool_call", whole=self.phase == "answer"))
 
     def on_reply(self, reply: Reply) -> None:
         if self.phase == "answer":

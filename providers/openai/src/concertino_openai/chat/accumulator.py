@@ -47,6 +47,7 @@ class ReplyAccumulator:
         self._token_ids: list[int] | None = None
         self._prompt_ids: Sequence[int] | None = None
         self._refused = False
+        self._thoughts_told = 0
         self.begun = False
         self.finish_reason = ""
 
@@ -101,6 +102,14 @@ class ReplyAccumulator:
             self._refused = True
         self.begun = True
         return self._channels.feed(content if isinstance(content, str) else _joined(content))
+
+    def new_thoughts(self) -> str:
+        """The thoughts that came since this was asked last."""
+        thoughts = self._channels.thoughts
+        if self._thoughts_told == len(thoughts):
+            return ""
+        new, self._thoughts_told = "".join(thoughts[self._thoughts_told :]), len(thoughts)
+        return new
 
     def add_unreadable_call(self, call: ToolCall) -> None:
         """The server could not read the model's call, and this is what is known of it."""

@@ -106,7 +106,8 @@ class RequestWriter:
                 data["content"] = None
             data["tool_calls"] = calls = []
             for number, call in enumerate(message.tool_calls):
-                call_id = call.id or f"call_{place}_{number}"
+                # Nine letters and digits, which is what Mistral takes.
+                call_id = call.id or f"call{place % 1000:03}{number % 100:02}"
                 if not call.id:
                     waiting.append(call_id)
                 calls.append(self._call(call, call_id))

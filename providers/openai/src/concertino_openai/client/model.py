@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import aiohttp
 from aiohttp import ClientResponse
-from concertino import ChatRequest, FailureClass, Model, ProviderError, Reply, ToolCall
+from concertino import ChatRequest, FailureClass, Model, ProviderError, Reply, Thought, ToolCall
 from concertino.text import NAMELESS
 
 from concertino_openai.chat.accumulator import ReplyAccumulator
@@ -58,7 +58,7 @@ class OpenAIModel(Model):
         raise AssertionError("a stream ends with its reply")
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[str | Reply]:
-        """Yield the text piece by piece, then the reply.
+        """Yield thoughts and text piece by piece, then the reply.
 
         Raises:
             ProviderError: its failure class says whether the request may be retried.
@@ -77,14 +77,14 @@ class OpenAIModel(Model):
                 if self._is_stream(response):
                     decoder = StreamDecoder(reply, self.settings, tools=bool(request.tools))
                     while data := await _next_bytes(response, decoder):
-                        if piece := decoder.feed(data):
-                            yield piece
+                        for part in _new(reply, decoder.feed(data)):
+                            yield part
                     piece = decoder.finish()
                     await drain(response.content)
                 else:
                     piece = read_plain(await self._client.read(response), reply, self.settings)
-                if piece:
-                    yield piece
+                for part in _new(reply, piece):
+                    yield part
         except (ProviderError, aiohttp.ClientError, OSError) as error:
             failure = self._failure(error, reply, request)
         if failure is not None:
@@ -123,6 +123,14 @@ class OpenAIModel(Model):
             if self._unverified:
                 await check_served(self._client, self.settings.model)
                 self._unverified = False
+
+
+def _new(reply: ReplyAccumulator, piece: str) -> Iterator[str]:
+    """What is new of a reply: thoughts first, then text."""
+    if thought := reply.new_thoughts():
+        yield Thought(thought)
+    if piece:
+        yield piece
 
 
 async def _next_bytes(response: ClientResponse, decoder: StreamDecoder) -> bytes:

@@ -1,0 +1,190 @@
+"""The answer in a text that is still being written: how a strategy tells where its answer begins.
+
+A reader is fed the text piece by piece and gives what is new of the answer. A machine makes one for each request
+(`Machine.answer_reader`), so `TextDelta` events of kind `answer` come as soon as the strategy's own reader would be
+inside the answer, and never before.
+
+Invariant: what a reader has given is never taken back, and it depends on the text alone, not on how it was cut.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+
+
+class AnswerReader(ABC):
+    """Finds the answer in one text."""
+
+    @abstractmethod
+    def feed(self, piece: str) -> str:
+        """Take more of the text; gives what is new of the answer."""
+
+    def finish(self) -> str:
+        """Take the end of the text; gives what was held back and is part of the answer after all."""
+        return ""
+
+
+class WholeText(AnswerReader):
+    """The whole text is the answer."""
+
+    def feed(self, piece: str) -> str:
+        return piece
+
+
+class TagAnswer(AnswerReader):
+    """The answer stands between `<answer>` and `</answer>`, outside of thoughts; white space around it is dropped.
+
+    Args:
+        calls: names of the elements that call something: where one comes first, the text is no answer.
+        whole: a text without the tag is the answer as a whole; known only at its end.
+    """
+
+    _CLOSE = "</answer>"
+
+    def __init__(self, *calls: str, whole: bool = False) -> None:
+        self._tags = re.compile(
+            rf"<(/?)({'|'.join(('think', 'reasoning', 'answer', *map(re.escape, calls)))})\b[^<>]{{0,80}}>"
+        )
+        self._calls = calls
+        self._whole = whole
+        self._held = ""
+        self._outside: list[str] = []
+        self._thought = ""
+        self._place = "before"
+        self._begun = False
+
+    def feed(self, piece: str) -> str:
+        self._held += piece
+        if self._place == "before":
+            self._look()
+        return self._inside() if self._place == "inside" else ""
+
+    def finish(self) -> str:
+        if self._place == "inside":
+            # The text ended inside the answer: a half closing tag belongs to it.
+            return self._held.rstrip()
+        if self._place == "before" and self._whole and not self._thought:
+            return "".join([*self._outside, self._held]).strip()
+        return ""
+
+    def _look(self) -> None:
+        """Pass over everything before the answer."""
+        position = 0
+        while found := self._tags.search(self._held, position):
+            closing, name = found.groups()
+            if not self._thought and self._whole:
+                self._outside.append(self._held[position : found.start()])
+            position = found.end()
+            if self._thought:
+                if closing and name == self._thought:
+                    self._thought = ""
+            elif name in self._calls:
+                self._held, self._place = "", "after"
+                return
+            elif name == "answer" and not closing:
+                self._held, self._place = self._held[position:], "inside"
+                return
+            elif name != "answer" and not closing:
+                self._thought = name
+        # A tag may be cut in two; everything before the last `<` is settled.
+        rest = self._held.rfind("<", position)
+        settled = rest if rest >= 0 and len(self._held) - rest < 100 else len(self._held)
+        if self._whole and not self._thought:
+            self._outside.append(self._held[position:settled])
+        self._held = self._held[settled:]
+
+    def _inside(self) -> str:
+        text = self._held if self._begun else self._held.lstrip()
+        if not self._begun and "<![CDATA[".startswith(text[:9]):
+            # A quoted answer; only the strategy's reader takes the quotes away.
+            if len(text) >= 9:
+                self._held, self._place = "", "after"
+            return ""
+        inner, closed, _ = text.partition(self._CLOSE)
+        if closed:
+            self._held, self._place = "", "after"
+            return inner.rstrip()
+        # White space at the end, and what may begin the closing tag, wait for what follows.
+        mark = text.rfind("<", max(0, len(text) - len(self._CLOSE)))
+        sure = text[:mark] if mark >= 0 and self._CLOSE.startswith(text[mark:]) else text
+        sure = sure.rstrip()
+        self._held = text[len(sure) :]
+        self._begun = self._begun or bool(sure)
+        return sure
+
+
+class ArgumentAnswer(AnswerReader):
+    """The answer is one text in the arguments of a call: `{"name": "answer", "arguments": {"text": "…"}}`.
+
+    Args:
+        tool: name of the call.
+        argument: name of the argument.
+    """
+
+    def __init__(self, tool: str, argument: str = "text") -> None:
+        name, key = re.escape(json.dumps(tool)), re.escape(json.dumps(argument))
+        self._begin = re.compile(rf'"name"\s*:\s*{name}\s*,\s*"arguments"\s*:\s*\{{\s*{key}\s*:\s*"')
+        self._held = ""
+        self._place = "before"
+        self._begun = False
+
+    def feed(self, piece: str) -> str:
+        self._held += piece
+        if self._place == "before":
+            found = self._begin.search(self._held)
+            if found is None:
+                # Long enough for the longest beginning; searching all of it at each piece would take quadratic time.
+                self._held = self._held[-400:]
+                return ""
+            self._held, self._place = self._held[found.end() :], "inside"
+        return self._inside() if self._place == "inside" else ""
+
+    def _inside(self) -> str:
+        """Decode as far as no escape is cut in two."""
+        end, position = -1, 0
+        while position < len(self._held):
+            sign = self._held[position]
+            if sign == '"':
+                end = position
+                break
+            if sign != "\\":
+                position += 1
+                continue
+            width = 6 if self._held[position + 1 : position + 2] == "u" else 2
+            if width == 6 and self._held[position + 2 : position + 4].lower() in ("d8", "d9", "da", "db"):
+                width = 12  # a pair of surrogates is one letter
+            if position + width > len(self._held):
+                break
+            position += width
+        raw = self._held[: end if end >= 0 else position]
+        self._held, self._place = self._held[len(raw) :], "after" if end >= 0 else "inside"
+        try:
+            text = str(json.loads(f'"{raw}"', strict=False))
+        except ValueError:
+            self._place = "after"  # no valid text: the strategy's reader decides at the end
+            return ""
+        return text
+
+
+class FirstOf(AnswerReader):
+    """The first of several forms that gives something."""
+
+    def __init__(self, *readers: AnswerReader) -> None:
+        self._readers = readers
+        self._chosen: AnswerReader | None = None
+
+    def feed(self, piece: str) -> str:
+        if self._chosen is not None:
+            return self._chosen.feed(piece)
+        for reader in self._readers:
+            if text := reader.feed(piece):
+                self._chosen = reader
+                return text
+        return ""
+
+    def finish(self) -> str:
+        if self._chosen is not None:
+            return self._chosen.finish()
+        return next((text for reader in self._readers if (text := reader.finish())), "")
