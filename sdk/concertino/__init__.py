@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .core import events as events
+    from .core.approval import ApprovalRequest as ApprovalRequest
+    from .core.approval import Approve as Approve
+    from .core.approval import Deny as Deny
     from .core.budget import Budget as Budget
     from .core.errors import BudgetError as BudgetError
     from .core.errors import ConcertinoError as ConcertinoError
@@ -74,6 +77,7 @@ if TYPE_CHECKING:
     from .traces import *
 
 _NAMES = {
+    "core.approval": "ApprovalRequest Approve Deny",
     "core.budget": "Budget",
     "core.errors": "BudgetError ConcertinoError PlanError PluginError PoolError SpecError TraceError UsageError",
     "core.events": "STOP_REASONS events",

@@ -5,6 +5,7 @@ One vocabulary serves the live view, the trace file, resume, replay and training
     run      the run begins            ask    a model is about to be asked      reply   it answered
     plan     a round's calls           intent a call is about to start          result  its observation
     retry    an attempt is repeated    stall  a plugin blocked the event loop   end     the run is over
+    approval a call waits for a person decision a person has decided about a call
 
 The order of `intent`, the call itself, `result`, and only then its waiter, makes a run resumable.
 """
@@ -15,6 +16,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from .approval import ApprovalRequest
 from .model import Message, Reply
 from .observation import Observation
 from .plan import Plan, unparse
@@ -194,6 +196,54 @@ class Stalled:
 
 
 @dataclass(slots=True)
+class ApprovalAsked:
+    """A call waits for a person's decision."""
+
+    request: ApprovalRequest
+    at: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        asked = self.request
+        return {
+            "t": "approval",
+            "id": asked.call_id,
+            "name": asked.name,
+            "arguments": unparse(asked.arguments),
+            "at": round(self.at, 6),
+        }
+
+
+@dataclass(slots=True)
+class Decided:
+    """A person has decided about a call.
+
+    Attributes:
+        arguments: edited ones, None where the model's stay.
+        reason: why it was denied.
+        waited: seconds that the decision took while the run waited for it.
+    """
+
+    call_id: str
+    approved: bool
+    arguments: Any
+    reason: str
+    waited: float
+    at: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        data: dict[str, Any] = {"t": "decision", "id": self.call_id, "approved": self.approved}
+        if self.arguments is not None:
+            data["arguments"] = dict(self.arguments)
+        if self.reason:
+            data["reason"] = self.reason
+        if self.waited:
+            data["waited"] = round(self.waited, 6)
+        return {**data, "at": round(self.at, 6)}
+
+
+@dataclass(slots=True)
 class Progressed:
     """A running call reports its progress. Only listeners get it; it is neither kept nor written into the trace.
 
@@ -291,6 +341,8 @@ Event = (
     | CallEnded
     | Retried
     | Stalled
+    | ApprovalAsked
+    | Decided
     | Progressed
     | TextDelta
     | RunEnded
@@ -305,6 +357,7 @@ STOP_REASONS: dict[str, str] = {
     "format": "the orchestrator's text could not be read several times in a row",
     "model": "the orchestrator model did not answer",
     "cancelled": "the caller cancelled the run",
+    "suspended": "calls wait for a person's decision; resume the trace with the decisions",
     "crashed": "concertino failed in the middle; the trace can be resumed",
     "unfinished": "the trace has no end: the run is under way, or its process was killed and it can be resumed",
 }

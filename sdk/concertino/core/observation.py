@@ -48,7 +48,8 @@ CODES: dict[str, str] = {
     "overloaded": "EXEC_ERR: the executor's queue is full; not run",
     "duplicate": "EXEC_ERR: the same call already ran in this run; not run again",
     "cancelled": "EXEC_ERR: the run was cancelled",
-    "denied": "EXEC_ERR: a `concertino_before_call` hook refused the call",
+    "denied": "EXEC_ERR: a hook, a guard or a person refused the call",
+    "approval_pending": "EXEC_ERR: the call waits for a person's decision; the run is suspended, and this is not kept",
     "deadline": "TIMEOUT: the call's own time limit or the run's deadline passed",
     "queue_deadline": "TIMEOUT: the deadline passed while the call waited for its turn; not run",
 }

@@ -18,6 +18,7 @@ from concertino.core.result import Result
 from concertino.core.usage import Usage
 
 from . import error_messages
+from .approval import Suspension
 from .bound import BoundTool
 from .content import BadResult, to_content, truncate
 from .context import CallContext
@@ -108,9 +109,11 @@ class MemberCall(Execution):
             cut,
         )
 
-    def inner_failure(self, error: CallFailed) -> Observation:
+    def inner_failure(self, error: CallFailed | Suspension) -> Observation:
         """As for any execution, with the partial result of the inner call, bounded like any result."""
         observation = super().inner_failure(error)
+        if isinstance(error, Suspension):
+            return observation
         content = error.observation.content
         if content is not None:
             # The failure counts either way, so a partial result that cannot be shown is left out.

@@ -20,6 +20,7 @@ from concertino.members.context import Context, ContextModel
 from concertino.members.patterns import matches
 from concertino.members.specs import function_object
 
+from .approval import Suspension, is_pending
 from .execution import Execution
 
 T = TypeVar("T")
@@ -130,6 +131,8 @@ class CallContext(Context[Any]):
         observations: list[Observation] = await self._at_home(
             lambda: self._host.run_plan(plan, self._call.scope, prefix=prefix, parent=self._call)
         )
+        if any(map(is_pending, observations)):
+            raise Suspension
         return observations
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:

@@ -36,6 +36,7 @@ from concertino.core.provider_error import FailureClass
 from concertino.core.usage import Usage
 
 from . import error_messages
+from .approval import PENDING, Suspension, is_pending
 from .bindings import Bindings
 from .bound import Bound
 from .gates import Gate, enter, leave
@@ -556,7 +557,7 @@ class Execution(ABC):
                 # Without a ladder nobody here cancelled it, so this is an exception like any other.
                 failure = Failure(FailureClass.BUG, "CancelledError: the plugin cancelled itself")
                 return self._failed(failure, None)
-            except CallFailed as error:
+            except (CallFailed, Suspension) as error:
                 # Not classified: the inner call had retries of its own, and counted against the provider that failed.
                 return self.inner_failure(error)
             except BaseException as error:
@@ -635,8 +636,10 @@ class Execution(ABC):
             observation.note = "".join(traceback.format_exception(error))[-4000:]
         return observation
 
-    def inner_failure(self, error: CallFailed) -> Observation:
-        """The observation of an agent that ended because a call inside it failed."""
+    def inner_failure(self, error: CallFailed | Suspension) -> Observation:
+        """The observation of an agent that ended because a call inside it failed, or waits for a person."""
+        if isinstance(error, Suspension):
+            return self.error(Status.EXEC_ERR, ErrorInfo(PENDING, f"{self.bound.name} waits for a decision"))
         late = error.observation.status is Status.TIMEOUT
         return self.error(Status.TIMEOUT if late else Status.EXEC_ERR, error_messages.inner_failure(error))
 
@@ -667,6 +670,15 @@ class Execution(ABC):
             self.finish(self.error(Status.TIMEOUT, error_messages.timed_out_waiting()))
         else:
             self.stop("deadline")
+
+    def stop_timer(self) -> None:
+        """Its deadline stands still."""
+        self.runtime.deadlines.remove(self.deadline, self)
+
+    def start_timer(self) -> None:
+        """Its deadline counts again."""
+        if not self.over:
+            self.runtime.deadlines.add(self.deadline, self)
 
     def stop(self, why: StopReason) -> None:
         """Begin the ladder, if it still runs; end it at once, if it has no task yet."""
@@ -740,12 +752,16 @@ class Execution(ABC):
         if has_own_ledger:
             # Added only now: sub-calls have settled for themselves, and would be charged twice.
             observation.usage = own.plus(self.ledger.usage)
-        self.scope.emit_result(self.ended_event(observation), recalled=self.recalled)
+        self._record(observation)
         owner.observed(self.index, observation, self.full)
         if self.task is not None:
             self.runtime.tasks.pop(self.task, None)
             # Last: the next call at this place must find this one settled and recorded.
             leave(self.gates)
+
+    def _record(self, observation: Observation) -> None:
+        if not is_pending(observation):  # a resumed run makes a pending call again
+            self.scope.emit_result(self.ended_event(observation), recalled=self.recalled)
 
     # -- what plugin code begins and does --------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from concertino.core.approval import Approver, Decision
 from concertino.core.budget import Budget
 from concertino.core.events import Event
 from concertino.core.observation import CallFailed, Observation, Status
@@ -117,6 +118,9 @@ class Executor:
         elapsed: float = 0.0,
         deps: Any = None,
         streams: bool = False,
+        approver: Approver | None = None,
+        decisions: Mapping[str, Decision] | None = None,
+        spared: float = 0.0,
     ) -> Scope:
         """Open the scope of a run on the current event loop.
 
@@ -126,6 +130,9 @@ class Executor:
             elapsed: seconds that an earlier process spent on this run; they count towards its deadline.
             deps: what `ctx.deps` gives.
             streams: whether listeners get text as it is written.
+            approver: decides about calls that need approval.
+            decisions: what was decided about calls already.
+            spared: seconds of `elapsed` during which a person decided; they count for no deadline.
         """
         loop = asyncio.get_running_loop()
         self._attach(loop)
@@ -139,7 +146,7 @@ class Executor:
             Ledger(budget.limits()),
             loop,
             started,
-            started + budget.seconds if budget.seconds is not None else float("inf"),
+            started + budget.seconds + spared if budget.seconds is not None else float("inf"),
             question,
             sink,
             memory,
@@ -148,7 +155,7 @@ class Executor:
             [*plugins_after, *after],
             duplicates,
         )
-        scope.deps, scope.streams = deps, streams
+        scope.deps, scope.streams, scope.approver, scope.decisions = deps, streams, approver, decisions or {}
         self.bindings.keep_for(scope, members)
         return scope
 
@@ -278,6 +285,7 @@ class Executor:
         """Stop what still runs of a plan."""
         # First, or the end of one call would start those behind it.
         run.cancelled = True
+        run.stop_waiting()
         await stop_all([call for call in run.calls if not call.over], self.runtime)
 
     # -- misbehaviour ----------------------------------------------------------------------------------------------

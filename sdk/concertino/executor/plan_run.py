@@ -16,11 +16,13 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from concertino.core.approval import ApprovalRequest, Decision, Deny
 from concertino.core.events import CallEnded
 from concertino.core.observation import ErrorInfo, Observation, Status
 from concertino.core.plan import Call, Plan
 
 from . import error_messages
+from .approval import as_pending, decide, decided_before, is_pending, needs_approval, pending_error, record, request_of
 from .call import MemberCall
 from .execution import CallOwner, Execution, Host
 from .scope import Scope
@@ -28,6 +30,8 @@ from .validation import ArgumentsRefused, read_arguments
 
 if TYPE_CHECKING:
     from concertino.members.specs import ToolSpec
+
+    from .bound import BoundTool
 
 
 class CallOrder:
@@ -92,6 +96,7 @@ class PlanRun(CallOwner):
         "_own_tools",
         "_results",
         "_settling",
+        "_waiting",
         "calls",
         "cancelled",
         "future",
@@ -121,6 +126,7 @@ class PlanRun(CallOwner):
         self._order: CallOrder | None = None
         self._results: dict[str, Any] = {}
         self._settling: deque[tuple[int, Observation]] | None = None
+        self._waiting: set[asyncio.Task[None]] = set()
 
     # -- starting --------------------------------------------------------------------------------------------------
 
@@ -199,9 +205,69 @@ class PlanRun(CallOwner):
         if runtime.waiting >= limits.queue and any(gate.is_full for gate in gates):
             self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error_messages.overloaded(limits.queue))
             return
-        started = MemberCall(self, bound, call_id, arguments, gates, index, repairs)
+        if bound.spec.approval and needs_approval(bound, arguments):
+            self._hold_back(index, call, call_id, bound, arguments, repairs)
+            return
+        self._submit(MemberCall(self, bound, call_id, arguments, gates, index, repairs))
+
+    def _submit(self, started: MemberCall) -> None:
         self.calls.append(started)
         started.submit()
+
+    # -- approval --------------------------------------------------------------------------------------------------
+
+    def _hold_back(
+        self, index: int, call: Call, call_id: str, bound: BoundTool, arguments: Any, repairs: tuple[str, ...]
+    ) -> None:
+        """Start a call when a person has approved it."""
+        scope = self.scope
+        decision = decided_before(scope, call_id)
+        request = request_of(scope, call_id, bound, arguments)
+        if decision is not None:
+            record(scope, call_id, decision)
+            self._follow(index, call_id, bound, arguments, repairs, decision)
+        elif scope.approver is None:
+            as_pending(scope, request)
+            now = scope.now()
+            error = pending_error(request)
+            # Not recorded, for a resumed run makes the call again.
+            self._settle(index, Observation(call_id, bound.name, Status.EXEC_ERR, None, error, started=now, ended=now))
+        else:
+            task = scope.loop.create_task(self._ask_a_person(index, bound, arguments, repairs, request))
+            self._waiting.add(task)
+            task.add_done_callback(self._waiting.discard)
+            if self.parent is not None:
+                self.parent.adopt(task)
+
+    async def _ask_a_person(
+        self, index: int, bound: BoundTool, arguments: Any, repairs: tuple[str, ...], request: ApprovalRequest
+    ) -> None:
+        decision = await decide(self, request)
+        if not self.cancelled:
+            self._follow(index, request.call_id, bound, arguments, repairs, decision)
+
+    def _follow(
+        self, index: int, call_id: str, bound: BoundTool, arguments: Any, repairs: tuple[str, ...], decision: Decision
+    ) -> None:
+        """Do what was decided."""
+        if isinstance(decision, Deny):
+            error = error_messages.denied(decision.reason or "a person said no")
+            self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error, repairs)
+            return
+        if decision.arguments is not None:
+            try:
+                edited = Call(bound.name, dict(decision.arguments), "edited")
+                arguments, repairs = read_arguments(edited, bound, None)
+            except ArgumentsRefused as refused:
+                self._refuse(index, call_id, bound.name, Status.PARSE_ERR, refused.error, refused.repairs)
+                return
+        gates = self.host.bindings.gates(bound, self.depth)
+        self._submit(MemberCall(self, bound, call_id, arguments, gates, index, repairs))
+
+    def stop_waiting(self) -> None:
+        """Stop waiting for decisions."""
+        for task in list(self._waiting):
+            task.cancel()
 
     def _known_names(self) -> list[str]:
         return [*self._own_tools, *(visible for visible, _ in self.scope.pool.actions)]
@@ -311,11 +377,16 @@ class PlanRun(CallOwner):
         for follower, can_start in self._order.ended(index, observation.ok):
             next_call = self.plan.calls[follower]
             if not can_start:
-                settling.append((follower, self._unreachable(next_call, call.id, observation.status)))
+                settling.append((follower, self._unreachable(next_call, call.id, observation)))
             elif not self.cancelled:
                 self._launch(follower, next_call)
 
-    def _unreachable(self, call: Call, before: str, status: Status) -> Observation:
+    def _unreachable(self, call: Call, before: str, observation: Observation) -> Observation:
         spec = self._find(call.name)
-        error = error_messages.dependency_failed(before, status.value)
-        return self._refused(f"{self.prefix}{call.id}", spec.name if spec else call.name, Status.EXEC_ERR, error)
+        name, call_id = spec.name if spec else call.name, f"{self.prefix}{call.id}"
+        if is_pending(observation):
+            assert observation.error is not None
+            now = self.scope.now()
+            return Observation(call_id, name, Status.EXEC_ERR, None, observation.error, started=now, ended=now)
+        error = error_messages.dependency_failed(before, observation.status.value)
+        return self._refused(call_id, name, Status.EXEC_ERR, error)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from concertino.core.approval import ApprovalRequest, Approver, Decision
 from concertino.core.budget import Budget
 from concertino.core.events import Event
 from concertino.core.observation import Observation
@@ -61,6 +62,12 @@ class Memory(Protocol):
     def in_doubt(self, call_id: str) -> bool:
         """Whether the call was started and its end is not known."""
 
+    def decision(self, call_id: str) -> dict[str, Any] | None:
+        """What a person decided about the call, as it was recorded; None if nothing was."""
+
+    def approval_asked(self, call_id: str) -> bool:
+        """Whether a decision about the call was asked for."""
+
     def charged(self, call_id: str) -> Usage:
         """What a call that has to be made again was charged already."""
 
@@ -72,6 +79,34 @@ class Memory(Protocol):
 
     def highest_number(self, parent: str) -> int:
         """The highest number of a plan or request of an agent's call on record."""
+
+
+class Clocks:
+    """Deadlines that stand still. What has one (`deadline`) is held, once or several times, and goes on when released
+    as often; its deadline is then later by the time in between."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held: dict[Any, tuple[int, float]] = {}
+
+    def hold(self, thing: Any, now: float) -> None:
+        """Stop a clock."""
+        count, since = self._held.get(thing, (0, now))
+        if not count and hasattr(thing, "stop_timer"):
+            thing.stop_timer()
+        self._held[thing] = (count + 1, since)
+
+    def go_on(self, thing: Any, now: float) -> float:
+        """Start it again, unless something else holds it too; gives the seconds that its deadline was put off now."""
+        count, since = self._held.pop(thing)
+        # At each release: the call that was just decided about starts now, whatever else still waits.
+        thing.deadline += now - since
+        if count > 1:
+            self._held[thing] = (count - 1, now)
+        elif hasattr(thing, "start_timer"):
+            thing.start_timer()
+        return now - since
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -113,6 +148,14 @@ class Scope:
     """What the caller of the run gave its tools, agents and guards; never shown to a model, never recorded."""
     streams: bool = False
     """Listeners want text as it is written."""
+    approver: Approver | None = None
+    """Decides about calls that need approval; without one the run is suspended."""
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
+    """Decisions that were given when the run was resumed, by call."""
+    pending: dict[str, ApprovalRequest] = field(default_factory=dict)
+    """Calls that wait for a decision beyond the end of this process."""
+    clocks: Clocks = field(default_factory=Clocks)
+    """Whose deadlines stand still, because a person decides."""
     asks: int = 0
     """Requests made by `Executor.ask`."""
     switched_off: dict[str, str] = field(default_factory=dict)

@@ -124,6 +124,8 @@ class ToolSpec(_NamedSpec):
         isolation: where it runs.
         max_chars: observations longer than this are cut in the middle.
         maths_fields: arguments that hold LaTeX, where `\\t` or `\\n` before a letter is taken for a lost backslash.
+        approval: a person decides before each call (True), or before those for which a function of the arguments
+            returns True.
     """
 
     description: str
@@ -141,6 +143,7 @@ class ToolSpec(_NamedSpec):
     takes_mapping: bool = False
     context: str = ""
     convert: Callable[[Mapping[str, Any]], dict[str, Any]] | None = field(default=None, repr=False)
+    approval: bool | Callable[[dict[str, Any]], bool] = False
 
     kind = "tool"
 
@@ -157,6 +160,8 @@ class ToolSpec(_NamedSpec):
             raise SpecError(f"{label}: isolation={self.isolation!r}; expected 'loop', 'thread' or 'process'")
         if self.isolation == "process" and self.context:
             raise SpecError(f"{label}: a member in its own process cannot receive a Context; use isolation='thread'")
+        if not isinstance(self.approval, bool) and not callable(self.approval):
+            raise SpecError(f"{label}: approval={self.approval!r}; expected True, False or a function of the arguments")
         if not isinstance(self.cost, Cost):
             raise SpecError(f"{label}: cost={self.cost!r}; expected a Cost, such as Cost(units=3)")
         _check_positive(label, timeout=self.timeout, concurrency=self.concurrency, max_chars=self.max_chars)
@@ -226,6 +231,8 @@ class ToolSpec(_NamedSpec):
             "isolation": self.isolation,
             "max_chars": self.max_chars,
         }
+        if self.approval:
+            data["approval"] = True if self.approval is True else "rule"
         if self.maths_fields:
             data["maths_fields"] = list(self.maths_fields)
         if self.output_schema is not None:

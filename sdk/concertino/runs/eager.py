@@ -52,7 +52,7 @@ class EagerDispatcher:
             if call.id in self._begun or call.error is not None or call.after or references(call.arguments):
                 continue  # what waits for another call starts with the plan
             spec = self._scope.pool.find(call.name)
-            if spec is not None and not spec.writes:
+            if spec is not None and not spec.writes and not spec.approval:
                 run = self._executor.begin_plan(Plan([call]), self._scope, prefix=self._prefix)
                 self._begun[call.id] = (call, run)
 

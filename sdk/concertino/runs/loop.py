@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from concertino.core.approval import Approver, Decision
 from concertino.core.budget import Budget
 from concertino.core.events import Event, Planned, RunEnded, RunStarted
 from concertino.core.model import ChatRequest, Reply, Sampling
@@ -104,12 +105,18 @@ class RunInput:
         answer_type: what the answer must be; None for a text.
         deps: what `ctx.deps` gives.
         streams: listeners get text as it is written.
+        approver: decides about calls that need approval.
+        decisions: what was decided already.
+        spared: seconds before this process during which a person decided.
     """
 
     frame: Frame = NO_FRAME
     answer_type: AnswerType | None = None
     deps: Any = None
     streams: bool = False
+    approver: Approver | None = None
+    decisions: Mapping[str, Decision] | None = None
+    spared: float = 0.0
 
 
 _PLAIN_INPUT = RunInput()
@@ -207,6 +214,9 @@ class RunLoop:
             elapsed=self.elapsed,
             deps=self.given.deps,
             streams=self.given.streams,
+            approver=self.given.approver,
+            decisions=self.given.decisions,
+            spared=self.given.spared,
         )
         if self.past is None:
             scope.emit_result(self.begun, recalled=self.memory is not None)
@@ -237,6 +247,9 @@ class RunLoop:
                     await self.ask(step)
                 else:
                     await self.act(step)
+                    if self.scope is not None and self.scope.pending:
+                        waiting = ", ".join(f"{asked.call_id} {asked.name}" for asked in self.scope.pending.values())
+                        return Done(None, "suspended", f"waits for approval of {waiting}")
         finally:
             await self._stop_early_requests()
 
@@ -373,7 +386,8 @@ class RunLoop:
                 # Each of these is a plan of its own, which `run_plan` does not stop.
                 await executor.stop_plan(run)
             raise
-        machine.observe(observations, scope.remaining(self.budget, self.rounds - step.round))
+        if not scope.pending:  # else the round is made again when its calls were decided about
+            machine.observe(observations, scope.remaining(self.budget, self.rounds - step.round))
 
     def _was_planned(self, step: Act) -> bool:
         memory = self.memory
@@ -406,4 +420,5 @@ class RunLoop:
             events=events,
             path=self.sink.path if self.sink is not None else None,
             output=self.output,
+            pending=list(scope.pending.values()) if scope is not None else [],
         )

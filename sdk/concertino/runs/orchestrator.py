@@ -23,6 +23,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from concertino.core.approval import Approver, Decision, as_decision
 from concertino.core.budget import Budget
 from concertino.core.errors import BudgetError, PoolError, TraceError, UsageError
 from concertino.core.events import Event, RunStarted
@@ -60,7 +61,7 @@ History = Run | Sequence[Message | Mapping[str, Any]] | None
 Arrange = Callable[[str, Pool], Pool]
 """From a question and a pool to the pool that a run gets: fewer members, or another order."""
 
-_RESUMABLE = ("cancelled", "crashed")
+_RESUMABLE = ("cancelled", "crashed", "suspended")
 """Reasons of a recorded end after which a run may be resumed."""
 
 
@@ -78,6 +79,8 @@ class Orchestrator:
         before: this orchestrator's own hooks, with the arguments of `concertino_before_call`; asked before those of
             plugins.
         after: as `before`, with the arguments of `concertino_after_call`; told after those of plugins.
+        approve: decides about calls whose member needs approval: a function of an `ApprovalRequest`, which may be
+            asynchronous and take any time. Without one, such a run is suspended and resumed with `decisions`.
         instructions: what the model is told beside its task, at the end of every system message: a text, or a function
             of the run's `RunContext` that returns one.
         answer_type: what an answer must be: a type that pydantic can validate (a model, dataclass, TypedDict, union,
@@ -97,6 +100,7 @@ class Orchestrator:
         eager: bool = False,
         before: Sequence[Callable[..., Any]] = (),
         after: Sequence[Callable[..., Any]] = (),
+        approve: Approver | None = None,
         instructions: Instructions = None,
         answer_type: Any = None,
         arrange: Arrange | None = None,
@@ -114,6 +118,7 @@ class Orchestrator:
         self.eager = eager
         self.before = _own_hooks("concertino_before_call", before)
         self.after = _own_hooks("concertino_after_call", after)
+        self.approve = approve
         self.instructions = instructions
         self.answer_type = None if answer_type is None or answer_type is str else AnswerType(answer_type)
         self.arrange = arrange
@@ -303,6 +308,7 @@ class Orchestrator:
         *,
         pool: Pool | LivePool,
         deps: Any = None,
+        decisions: Mapping[str, Decision | bool] | None = None,
         on_event: Listener | None = None,
         finished: Literal["refuse", "recall"] = "refuse",
     ) -> Run:
@@ -310,6 +316,7 @@ class Orchestrator:
 
         Args:
             deps: as for `run`; a trace does not keep them.
+            decisions: about calls of a suspended run, by the id of the call (`Run.pending`).
             finished: what to do with a run that has ended: refuse it, or go through it again from its trace alone,
                 which is not written to and costs nothing.
 
@@ -323,8 +330,9 @@ class Orchestrator:
         known = Trace.load(target)
         durability: Durability = known.setup.get("durability", "process")
         pool = self._with_model(_current(pool, Budget()))
+        chosen = _decisions(known, decisions or {})
         if finished == "recall" and known.finished and known.records[-1]["stop"] not in _RESUMABLE:
-            run = await self._resumed(known, pool, None, on_event, deps)
+            run = await self._resumed(known, pool, None, on_event, deps, {})
             run.path = target
             return run
         journal, _ = Journal.resume(target, durability=durability)
@@ -335,7 +343,7 @@ class Orchestrator:
             if known.finished and known.records[-1]["stop"] not in _RESUMABLE:
                 stop = known.records[-1]["stop"]
                 raise TraceError(f"{target}: the run is finished ({stop}); there is nothing to resume")
-            going = self._resumed(known, pool, JournalSink(journal), on_event, deps)
+            going = self._resumed(known, pool, JournalSink(journal), on_event, deps, chosen)
             undo.pop_all()
         # A torn last line is what a kill leaves, and no news; any other damage is.
         if journal.damage is not None and not journal.damage.torn:
@@ -343,7 +351,13 @@ class Orchestrator:
         return await going
 
     def _resumed(
-        self, known: Trace, pool: Pool, sink: JournalSink | None, on_event: Listener | None, deps: Any
+        self,
+        known: Trace,
+        pool: Pool,
+        sink: JournalSink | None,
+        on_event: Listener | None,
+        deps: Any,
+        decisions: Mapping[str, Decision],
     ) -> RunHandle:
         """A run that begins with what a trace knows."""
         budget = Budget(**known.setup.get("budget", {}))
@@ -355,7 +369,8 @@ class Orchestrator:
         history = [Message.from_json(item) for item in known.setup.get("history", ())]
         # Instructions as they were then: a function might say something else today.
         frame = Frame.of(self.strategy, known.setup.get("instructions", ""), history, self._answer_schema)
-        given = RunInput(frame, self.answer_type, deps)
+        spared = sum(record.get("waited", 0.0) for record in known.of_kind("decision"))
+        given = RunInput(frame, self.answer_type, deps, approver=self.approve, decisions=decisions, spared=spared)
         _refuse_changes(known, {**self._setup(pool, budget), **_given_setup(given)})
         machine = self._begin(known.question, pool, budget, _recorded_sampling(known))
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
@@ -433,10 +448,10 @@ class Orchestrator:
     def _given(self, context: RunContext[Any], history: History, streams: bool) -> RunInput:
         """What a run is given beside its question."""
         if self.instructions is None and history is None and self.answer_type is None:
-            return RunInput(deps=context.deps, streams=streams)
+            return RunInput(deps=context.deps, streams=streams, approver=self.approve)
         instructions = instructions_text(self.instructions, context)
         frame = Frame.of(self.strategy, instructions, read_history(history), self._answer_schema)
-        return RunInput(frame, self.answer_type, context.deps, streams)
+        return RunInput(frame, self.answer_type, context.deps, streams, self.approve)
 
     def _settings(self) -> RunSettings:
         """What the runs of this orchestrator have in common."""
@@ -557,6 +572,20 @@ def _as_corrected(done: Done, trace: Trace, replies: Mapping[str, Any]) -> Done:
     if end["answer"] is None:
         return Done(None, end["stop"], end["detail"])
     return replace(done, answer=last["text"])
+
+
+def _decisions(known: Trace, given: Mapping[str, Decision | bool]) -> dict[str, Decision]:
+    """The decisions about calls of a run.
+
+    Raises:
+        UsageError: one is about a call that does not wait; names those that do.
+    """
+    waiting = known.pending()
+    for call_id in given:
+        if call_id not in waiting:
+            there = ", ".join(f"{name} ({record['name']})" for name, record in waiting.items()) or "none"
+            raise UsageError(f"decisions[{call_id!r}]: no such call of run {known.run_id} waits; there are {there}")
+    return {call_id: as_decision(value, f"decisions[{call_id!r}]") for call_id, value in given.items()}
 
 
 def _given_setup(given: RunInput) -> dict[str, Any]:

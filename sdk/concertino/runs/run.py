@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from concertino.core.approval import ApprovalRequest
 from concertino.core.errors import ConcertinoError
 from concertino.core.events import Asked, CallEnded, Event, Planned, Replied, RunStarted
 from concertino.core.observation import Observation, Status
@@ -68,6 +69,7 @@ class Run:
         usage: everything consumed, by the orchestrator, the calls and all below them.
         seconds: wall time.
         events: everything that happened, in order.
+        pending: calls that wait for a decision, where `stop` is `suspended`.
         output: the answer as a value of the orchestrator's `answer_type`; the text itself without one.
         path: the trace file, if one was written.
     """
@@ -84,6 +86,7 @@ class Run:
     events: list[Event] = field(repr=False)
     path: Path | None = None
     output: Any = None
+    pending: list[ApprovalRequest] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         # Without a type, the answer is its own value.

@@ -29,6 +29,8 @@ class TraceMemory:
         self._names: dict[str, str] = {}
         self._results: dict[str, dict[str, Any]] = {}
         self._replies: dict[str, dict[str, Any]] = {}
+        self._asked_for: set[str] = set()
+        self._decisions: dict[str, dict[str, Any]] = {}
         for record in trace.records:
             match record["t"]:
                 case "intent":
@@ -40,6 +42,10 @@ class TraceMemory:
                     self._results[record["id"]] = record
                 case "reply":
                     self._replies[record["id"]] = record
+                case "approval":
+                    self._asked_for.add(record["id"])
+                case "decision":
+                    self._decisions[record["id"]] = record
         self._doubtful = set(trace.in_doubt())
         self._rounds = {record["round"] for record in trace.of_kind("plan")}
         stopped = {call_id for call_id, record in self._results.items() if _was_stopped(record)}
@@ -132,6 +138,14 @@ class TraceMemory:
     def in_doubt(self, call_id: str) -> bool:
         """Whether the call was started and its end is not known; a cancelled one may have been executed as well."""
         return call_id in self._doubtful
+
+    def decision(self, call_id: str) -> dict[str, Any] | None:
+        """What a person decided about the call."""
+        return self._decisions.get(call_id)
+
+    def approval_asked(self, call_id: str) -> bool:
+        """Whether a decision about the call was asked for."""
+        return call_id in self._asked_for
 
     def charged(self, call_id: str) -> Usage:
         """What a call that was cancelled, and has to be made again, was charged already."""

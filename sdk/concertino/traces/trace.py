@@ -141,6 +141,11 @@ class Trace:
         ended = {r["id"] for r in self.records if r["t"] in ("result", "reply")}
         return [call_id for call_id in started if call_id not in ended]
 
+    def pending(self) -> dict[str, dict[str, Any]]:
+        """Calls that wait for a person's decision: their `approval` records by id."""
+        decided = {record["id"] for record in self.of_kind("decision")}
+        return {record["id"]: record for record in self.of_kind("approval") if record["id"] not in decided}
+
     def seconds(self) -> float:
         """Seconds from the start of the run to the last thing on record."""
         times = [record.get("ended", record.get("at", 0.0)) for record in self.records[1:]]
