@@ -9,6 +9,8 @@ import concertino
 
 PUBLIC = [
     "AgentSpec",
+    "ApprovalRequest",
+    "Approve",
     "Budget",
     "BudgetError",
     "CODES",
@@ -18,6 +20,7 @@ PUBLIC = [
     "ConcertinoError",
     "Context",
     "Cost",
+    "Deny",
     "ErrorInfo",
     "Executor",
     "FailureClass",

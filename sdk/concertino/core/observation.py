@@ -69,6 +69,7 @@ FREE_CODES = frozenset(
         "overloaded",
         "duplicate",
         "denied",
+        "approval_pending",
         "queue_deadline",
     ]
 )

@@ -208,9 +208,7 @@ class PlanRun(CallOwner):
         if bound.spec.approval and needs_approval(bound, arguments):
             self._hold_back(index, call, call_id, bound, arguments, repairs)
             return
-        self._submit(MemberCall(self, bound, call_id, arguments, gates, index, repairs))
-
-    def _submit(self, started: MemberCall) -> None:
+        started = MemberCall(self, bound, call_id, arguments, gates, index, repairs)
         self.calls.append(started)
         started.submit()
 
@@ -262,7 +260,9 @@ class PlanRun(CallOwner):
                 self._refuse(index, call_id, bound.name, Status.PARSE_ERR, refused.error, refused.repairs)
                 return
         gates = self.host.bindings.gates(bound, self.depth)
-        self._submit(MemberCall(self, bound, call_id, arguments, gates, index, repairs))
+        approved = MemberCall(self, bound, call_id, arguments, gates, index, repairs)
+        self.calls.append(approved)
+        approved.submit()
 
     def stop_waiting(self) -> None:
         """Stop waiting for decisions."""
