@@ -3,10 +3,9 @@
 import asyncio
 from dataclasses import dataclass
 
-from pydantic import BaseModel
-
 import concertino as ct
 from concertino.testing import ScriptedModel
+from pydantic import BaseModel
 
 
 @dataclass
