@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from .core.approval import ApprovalRequest as ApprovalRequest
     from .core.approval import Approve as Approve
     from .core.approval import Deny as Deny
+    from .core.attachment import Attachment as Attachment
+    from .core.attachment import Audio as Audio
+    from .core.attachment import File as File
+    from .core.attachment import Image as Image
     from .core.budget import Budget as Budget
     from .core.errors import BudgetError as BudgetError
     from .core.errors import ConcertinoError as ConcertinoError
@@ -78,6 +82,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "core.approval": "ApprovalRequest Approve Deny",
+    "core.attachment": "Attachment Audio File Image",
     "core.budget": "Budget",
     "core.errors": "BudgetError ConcertinoError PlanError PluginError PoolError SpecError TraceError UsageError",
     "core.events": "STOP_REASONS events",

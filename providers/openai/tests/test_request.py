@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from concertino import ChatRequest, Message, Reply, Sampling, ToolCall
+from concertino import Audio, ChatRequest, File, Image, Message, Reply, Sampling, ToolCall
 from concertino_openai.chat.request import RequestWriter, is_strict
 from concertino_openai.dialects import PRESETS
 from concertino_openai.options import OpenAISettings
@@ -221,3 +221,29 @@ def test_a_request_is_not_changed() -> None:
 @pytest.mark.parametrize("text", ["\x00", "\ud800", "é\u0301", "\u202e", '"\\'])
 def test_any_text_can_be_written(text: str) -> None:
     assert body(ChatRequest([Message("user", text)]))["messages"][0]["content"] == text
+
+
+def test_attachments_are_parts_of_the_message_in_the_servers_form() -> None:
+    image, sound = Image(b"\x89PNG\r\n\x1a\nx", name="a.png"), Audio(b"ID3x", name="b.mp3")
+    paper = File(b"%PDF-1", name="c.pdf")
+    sent = body(ChatRequest([Message("user", "look", attachments=(image, sound, paper))]))["messages"]
+    assert sent[0]["content"] == [
+        {"type": "text", "text": "look"},
+        {"type": "image_url", "image_url": {"url": image.data_url}},
+        {"type": "input_audio", "input_audio": {"data": sound.base64, "format": "mp3"}},
+        {"type": "file", "file": {"filename": "c.pdf", "file_data": paper.data_url}},
+    ]
+
+
+def test_what_results_show_follows_them_in_a_message_of_its_own() -> None:
+    image = Image(b"\x89PNG\r\n\x1a\nx", name="a.png")
+    conversation = [
+        Message("user", "draw two"),
+        Message("assistant", "", (ToolCall("draw", "{}", "1"), ToolCall("draw", "{}", "2"))),
+        Message("tool", image.mark, call_id="1", attachments=(image,)),
+        Message("tool", "none", call_id="2"),
+        Message("assistant", "done"),
+    ]
+    sent = body(ChatRequest(conversation))["messages"]
+    assert [message["role"] for message in sent] == ["user", "assistant", "tool", "tool", "user", "assistant"]
+    assert sent[4]["content"][1]["type"] == "image_url"

@@ -6,6 +6,7 @@ One vocabulary serves the live view, the trace file, resume, replay and training
     plan     a round's calls           intent a call is about to start          result  its observation
     retry    an attempt is repeated    stall  a plugin blocked the event loop   end     the run is over
     approval a call waits for a person decision a person has decided about a call
+    attach   images, audio or files came in
 
 The order of `intent`, the call itself, `result`, and only then its waiter, makes a run resumable.
 """
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from .approval import ApprovalRequest
+from .attachment import Attachment
 from .model import Message, Reply
 from .observation import Observation
 from .plan import Plan, unparse
@@ -196,6 +198,22 @@ class Stalled:
 
 
 @dataclass(slots=True)
+class Attached:
+    """The run was given attachments, or a call of it returned some. Their bytes are in side files of the trace.
+
+    Attributes:
+        call_id: of the call; empty for those of the question and its history.
+    """
+
+    call_id: str
+    attachments: list[Attachment]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {"t": "attach", "id": self.call_id, "attachments": [each.to_json() for each in self.attachments]}
+
+
+@dataclass(slots=True)
 class ApprovalAsked:
     """A call waits for a person's decision."""
 
@@ -341,6 +359,7 @@ Event = (
     | CallEnded
     | Retried
     | Stalled
+    | Attached
     | ApprovalAsked
     | Decided
     | Progressed

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from .attachment import Attachment
 from .errors import UsageError
 from .usage import NOTHING, Usage
 
@@ -47,6 +48,7 @@ class Message:
         call_id: for role `tool`: the id of the call that this answers.
         reasoning: for role `assistant`: text of the reasoning channel, for servers that want it back.
         extra: for role `assistant`: the server's own opaque data, as in `Reply.extra`.
+        attachments: for the roles `user` and `tool`: images, audio and files beside the text.
     """
 
     role: Role
@@ -55,10 +57,13 @@ class Message:
     call_id: str = ""
     reasoning: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
+    attachments: tuple[Attachment, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON data; what is empty is left out."""
+        """Plain JSON data; what is empty is left out, and so are the bytes of attachments."""
         data: dict[str, Any] = {"role": self.role, "text": self.text}
+        if self.attachments:
+            data["attachments"] = [attachment.to_json() for attachment in self.attachments]
         if self.tool_calls:
             data["tool_calls"] = [call.to_json() for call in self.tool_calls]
         if self.call_id:
@@ -74,7 +79,8 @@ class Message:
         """The inverse of `to_json`."""
         calls = tuple(ToolCall(**call) for call in data.get("tool_calls", ()))
         more = data.get("reasoning", ""), data.get("extra", {})
-        return cls(data["role"], data["text"], calls, data.get("call_id", ""), *more)
+        attachments = tuple(map(Attachment.from_json, data.get("attachments", ())))
+        return cls(data["role"], data["text"], calls, data.get("call_id", ""), *more, attachments)
 
     @classmethod
     def of(cls, reply: Reply) -> Message:

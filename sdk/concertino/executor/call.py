@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 from dataclasses import replace
 from typing import Any
 
+from concertino.core.attachment import Attachment, take_attachments
 from concertino.core.budget import Amount
 from concertino.core.events import CallEnded, CallStarted, Event
 from concertino.core.observation import CallFailed, Observation, Status
@@ -72,11 +73,16 @@ class MemberCall(Execution):
         if type(value) is Result:
             billed, value = value, value.content
         bound = self.bound
+        attached: list[Attachment] = []
+        if Attachment.made:
+            value, attached = take_attachments(value)
         try:
             content, text = to_content(value, self.runtime.limits.result_bytes, bound.max_chars)
         except BadResult as error:
             return self.error(Status.EXEC_ERR, error_messages.bad_result(str(error)))
-        if bound.output is not None and (wrong := check_result(content, bound.output)) is not None:
+        if attached:
+            self.scope.attach(self.call_id, attached)
+        elif bound.output is not None and (wrong := check_result(content, bound.output)) is not None:
             return self.error(Status.EXEC_ERR, wrong)
         cut = 0
         if len(text) > bound.max_chars:

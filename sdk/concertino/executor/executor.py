@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from concertino.core.approval import Approver, Decision
+from concertino.core.attachment import with_attachments
 from concertino.core.budget import Budget
 from concertino.core.events import Event
 from concertino.core.observation import CallFailed, Observation, Status
@@ -222,6 +224,8 @@ class Executor:
             scope.asks += 1
             call_id = f"ask.{scope.asks}"
         spec = scope.pool.model(model)
+        if scope.attachments:
+            request = replace(request, messages=with_attachments(request.messages, scope.attachments))
         # Checked before anything is paid, since every model of a router would be asked in vain.
         if request.schema is not None and (wrong := refused_schema(request.schema)) is not None:
             raise CallFailed(Observation(call_id, spec.name, Status.EXEC_ERR, None, wrong))

@@ -35,6 +35,10 @@ _LEAST_TOKENS = 16
 """What a request shrinks to at least; a smaller rest of the budget refuses it, since no reply would fit."""
 
 
+_ATTACHMENT_TOKENS = 1500
+"""What an image counts for in an estimate; the server's own report replaces it."""
+
+
 @lru_cache(maxsize=64)
 def _limited(sampling: Sampling, max_tokens: int) -> Sampling:
     """The same sampling with a bound on what is generated."""
@@ -144,7 +148,9 @@ class ModelCall(Execution):
         if known > before:
             known = tokens = 0
         # Four more per message, for its role and the marks of a chat template.
-        tokens += sum(count(message.text) + 4 for message in messages[known:])
+        tokens += sum(
+            count(message.text) + 4 + _ATTACHMENT_TOKENS * len(message.attachments) for message in messages[known:]
+        )
         counted[role] = (len(messages), tokens)
         return tokens + (count(json.dumps(self.chat.tools)) if self.chat.tools else 0)
 
@@ -260,6 +266,15 @@ class ModelCall(Execution):
         return CallEnded(observation, self.owner.parent_id)
 
 
+def refused_attachments(spec: ModelSpec, messages: Sequence[Message]) -> str | None:
+    """Why a model cannot be asked with these messages: it takes no attachments of some kind; None if it can."""
+    if spec.accepts is None:
+        return None
+    kinds = {each.kind for message in messages if message.attachments for each in message.attachments}
+    wrong = sorted(kinds - set(spec.accepts))
+    return f"{spec.name} takes no {wrong[0]}; it takes text{''.join(f', {k}' for k in spec.accepts)}" if wrong else None
+
+
 async def ask_model(
     host: Host,
     scope: Scope,
@@ -278,6 +293,8 @@ async def ask_model(
         CallFailed: it did not answer; the observation says why.
     """
     bound = host.bindings.model(spec)
+    if (refused := refused_attachments(spec, chat.messages)) is not None:
+        raise CallFailed(Observation(call_id, bound.name, Status.EXEC_ERR, None, ErrorInfo("rejected", refused)))
     if listener is None and scope.streams:
         listener = TextTeller(scope, call_id, role or bound.name)
     owner = ModelCallOwner(host, scope, parent)

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from concertino.core.approval import ApprovalRequest, Approver, Decision
+from concertino.core.attachment import Attachment
 from concertino.core.budget import Budget
-from concertino.core.events import Event
+from concertino.core.events import Attached, Event
 from concertino.core.observation import Observation
 from concertino.core.usage import Usage
 
@@ -148,6 +149,8 @@ class Scope:
     """What the caller of the run gave its tools, agents and guards; never shown to a model, never recorded."""
     streams: bool = False
     """Listeners want text as it is written."""
+    attachments: dict[str, Attachment] = field(default_factory=dict)
+    """What marks in texts stand for, by the first 12 digits of the SHA-256."""
     approver: Approver | None = None
     """Decides about calls that need approval; without one the run is suspended."""
     decisions: Mapping[str, Decision] = field(default_factory=dict)
@@ -160,6 +163,11 @@ class Scope:
     """Requests made by `Executor.ask`."""
     switched_off: dict[str, str] = field(default_factory=dict)
     """Providers that refused key or quota in this run, with what they said."""
+
+    def attach(self, call_id: str, attachments: Sequence[Attachment], *, recalled: bool = False) -> None:
+        """Take in attachments and record them."""
+        self.attachments.update({each.sha256[:12]: each for each in attachments})
+        self.emit_result(Attached(call_id, list(attachments)), recalled=recalled)
 
     def now(self) -> float:
         """Seconds since the run started."""

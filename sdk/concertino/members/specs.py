@@ -306,6 +306,8 @@ class ModelSpec(_NamedSpec):
         max_tokens: what a budget reserves for a reply when the request does not say.
         options: what it was declared with in a pool file or `concertino.toml`: plain JSON data, never a key; None for a
             model that was not declared so.
+        accepts: kinds of attachments that it takes: `image`, `audio`, `file`; None where that is not known, and then
+            all are sent.
         endpoint: the server behind it, in any words. Models of one endpoint share its breaker, its throttling and a
             refused key; by default that is the whole provider.
     """
@@ -319,6 +321,7 @@ class ModelSpec(_NamedSpec):
     max_tokens: int = 4096
     options: Mapping[str, Any] | None = None
     endpoint: str = ""
+    accepts: tuple[str, ...] | None = None
 
     kind = "model"
     _form = _MODEL_NAME
@@ -336,7 +339,7 @@ class ModelSpec(_NamedSpec):
         prices = self.prices and {
             k: v for k in ("input", "output", "cached", "as_of") if (v := getattr(self.prices, k)) not in (None, "")
         }
-        data = {
+        data: dict[str, Any] = {
             "kind": self.kind,
             "name": self.name,
             "description": self.description,
@@ -346,6 +349,8 @@ class ModelSpec(_NamedSpec):
             "timeout": self.timeout,
             "max_tokens": self.max_tokens,
         }
+        if self.accepts is not None:
+            data["accepts"] = list(self.accepts)
         return data if self.options is None else {**data, "options": dict(self.options)}
 
 

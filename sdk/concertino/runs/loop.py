@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from concertino.core.approval import Approver, Decision
+from concertino.core.attachment import Attachment
 from concertino.core.budget import Budget
 from concertino.core.events import Event, Planned, RunEnded, RunStarted
 from concertino.core.model import ChatRequest, Reply, Sampling
@@ -107,6 +108,7 @@ class RunInput:
         streams: listeners get text as it is written.
         approver: decides about calls that need approval.
         decisions: what was decided already.
+        attachments: of the question and the history, or what is known of an earlier process.
         spared: seconds before this process during which a person decided.
     """
 
@@ -116,6 +118,7 @@ class RunInput:
     streams: bool = False
     approver: Approver | None = None
     decisions: Mapping[str, Decision] | None = None
+    attachments: tuple[Attachment, ...] = ()
     spared: float = 0.0
 
 
@@ -222,6 +225,9 @@ class RunLoop:
             scope.emit_result(self.begun, recalled=self.memory is not None)
         else:
             scope.resume_from(self.past, self.begun)
+            scope.attachments = dict(self.past.attachments)
+        if self.given.attachments and self.past is None:
+            scope.attach("", self.given.attachments, recalled=self.memory is not None)
         return scope
 
     def fork(self, run_id: str, pool: Pool | None = None) -> RunLoop:

@@ -24,11 +24,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.approval import Approver, Decision, as_decision
+from concertino.core.attachment import Attachment
 from concertino.core.budget import Budget
 from concertino.core.errors import BudgetError, PoolError, TraceError, UsageError
 from concertino.core.events import Event, RunStarted
 from concertino.core.model import Message, Model, Reply, Sampling
 from concertino.executor import Duplicates, Executor
+from concertino.executor.model_call import refused_attachments
 from concertino.members.context import RunContext
 from concertino.members.specs import ModelSpec, Spec, ToolSpec
 from concertino.pool.live import LivePool
@@ -56,6 +58,8 @@ _NOTHING_TO_LEAD = "the pool holds no tool and no agent, so there is nothing to 
 _OFFER = 'offer its models as agents with pool.offering("*"), or `offer = ["*"]` in the pool file'
 
 
+Question = str | Attachment | Sequence[str | Attachment]
+"""What is asked: a text, or texts and attachments in order."""
 History = Run | Sequence[Message | Mapping[str, Any]] | None
 """Earlier turns of a conversation."""
 Arrange = Callable[[str, Pool], Pool]
@@ -125,7 +129,7 @@ class Orchestrator:
 
     async def run(
         self,
-        question: str,
+        question: Question,
         *,
         pool: Pool | LivePool,
         history: History = None,
@@ -139,7 +143,7 @@ class Orchestrator:
         """Answer a question.
 
         Args:
-            question: what to answer.
+            question: what to answer: a text, or a list of texts and attachments (`Image`, `Audio`, `File`).
             pool: what may be called; of a `LivePool`, what is current now, to the end of the run.
             history: earlier turns of a conversation: a run, or a list of messages.
             deps: what tools, agents, instructions and guards get as `ctx.deps`; never shown to a model.
@@ -166,7 +170,7 @@ class Orchestrator:
             on_event=on_event,
         )
 
-    def run_sync(self, question: str, **options: Any) -> Run:
+    def run_sync(self, question: Question, **options: Any) -> Run:
         """`run` for programs that do not wait with `await`; where a loop runs already, as in a notebook, in a thread.
 
         An executor belongs to one event loop, so a shared one is refused where a loop runs already.
@@ -185,7 +189,7 @@ class Orchestrator:
 
     def start(
         self,
-        question: str,
+        question: Question,
         *,
         pool: Pool | LivePool,
         history: History = None,
@@ -202,24 +206,26 @@ class Orchestrator:
         Args:
             stream_text: send `TextDelta` events to `on_event`; models are then asked for streams.
         """
-        question, budget = _check_question(question), budget or Budget()
-        pool = self._with_model(self._arranged(question, _current(pool, budget)))
+        asked, attached = _read_question(question)
+        budget = budget or Budget()
+        pool = self._with_model(self._arranged(asked, _current(pool, budget)))
         run_id = run_id or new_run_id()
         self._check_budget(pool, budget)
-        given = self._given(RunContext(run_id, question, deps), history, stream_text)
-        machine = self._begin(question, pool, budget, self.sampling)
+        given = self._given(RunContext(run_id, asked, deps), history, stream_text, attached)
+        self._check_attachments(pool, given.attachments)
+        machine = self._begin(asked, pool, budget, self.sampling)
         setup = {**self._setup(pool, budget), **_given_setup(given), "durability": durability}
         # The trace file comes last: a run that is refused above leaves no file.
         sink = None
         if trace is not None:
             sink = JournalSink.create(_trace_path(Path(trace), run_id), header(run_id), durability)
-        begun = RunStarted(run_id, question, setup, round(time.time(), 3))
+        begun = RunStarted(run_id, asked, setup, round(time.time(), 3))
         settings, rounds = self._settings(), self._rounds(budget)
         return RunHandle(RunLoop(settings, machine, pool, budget, rounds, begun, sink, on_event=on_event, given=given))
 
     def stepped(
         self,
-        question: str,
+        question: Question,
         *,
         pool: Pool | LivePool,
         history: History = None,
@@ -234,14 +240,16 @@ class Orchestrator:
         """
         if self.executor is None:
             raise UsageError("stepped runs share an executor: Orchestrator(..., executor=Executor())")
-        question, budget = _check_question(question), budget or Budget()
-        pool = self._with_model(self._arranged(question, _current(pool, budget)))
+        asked, attached = _read_question(question)
+        budget = budget or Budget()
+        pool = self._with_model(self._arranged(asked, _current(pool, budget)))
         self._check_budget(pool, budget)
         run_id = run_id or new_run_id()
-        given = self._given(RunContext(run_id, question, deps), history, False)
-        machine = self._begin(question, pool, budget, self.sampling)
+        given = self._given(RunContext(run_id, asked, deps), history, False, attached)
+        self._check_attachments(pool, given.attachments)
+        machine = self._begin(asked, pool, budget, self.sampling)
         setup = {**self._setup(pool, budget), **_given_setup(given)}
-        begun = RunStarted(run_id, question, setup, round(time.time(), 3))
+        begun = RunStarted(run_id, asked, setup, round(time.time(), 3))
         drive = RunLoop(self._settings(), machine, pool, budget, self._rounds(budget), begun, given=given)
         return SteppedRun(drive, self.executor)
 
@@ -283,7 +291,9 @@ class Orchestrator:
             instructions=self.instructions,
         )
 
-    async def stream(self, question: str, *, stream_text: bool = True, **options: Any) -> AsyncIterator[Event | Run]:
+    async def stream(
+        self, question: Question, *, stream_text: bool = True, **options: Any
+    ) -> AsyncIterator[Event | Run]:
         """Answer a question, yielding every event as it happens and the `Run` at the end. Options as for `run`.
 
         Text comes as `TextDelta` events while it is written: thoughts, the text of replies, and the answer alone.
@@ -370,7 +380,15 @@ class Orchestrator:
         # Instructions as they were then: a function might say something else today.
         frame = Frame.of(self.strategy, known.setup.get("instructions", ""), history, self._answer_schema)
         spared = sum(record.get("waited", 0.0) for record in known.of_kind("decision"))
-        given = RunInput(frame, self.answer_type, deps, approver=self.approve, decisions=decisions, spared=spared)
+        given = RunInput(
+            frame,
+            self.answer_type,
+            deps,
+            approver=self.approve,
+            decisions=decisions,
+            attachments=tuple(known.attachments()),
+            spared=spared,
+        )
         _refuse_changes(known, {**self._setup(pool, budget), **_given_setup(given)})
         machine = self._begin(known.question, pool, budget, _recorded_sampling(known))
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
@@ -445,13 +463,26 @@ class Orchestrator:
     def _answer_schema(self) -> dict[str, Any] | None:
         return None if self.answer_type is None else self.answer_type.schema
 
-    def _given(self, context: RunContext[Any], history: History, streams: bool) -> RunInput:
+    def _given(
+        self, context: RunContext[Any], history: History, streams: bool, attached: tuple[Attachment, ...]
+    ) -> RunInput:
         """What a run is given beside its question."""
+        if isinstance(history, Run):
+            attached = (*history.attachments, *attached)
         if self.instructions is None and history is None and self.answer_type is None:
-            return RunInput(deps=context.deps, streams=streams, approver=self.approve)
+            return RunInput(deps=context.deps, streams=streams, approver=self.approve, attachments=attached)
         instructions = instructions_text(self.instructions, context)
         frame = Frame.of(self.strategy, instructions, read_history(history), self._answer_schema)
-        return RunInput(frame, self.answer_type, context.deps, streams, self.approve)
+        return RunInput(frame, self.answer_type, context.deps, streams, self.approve, attachments=attached)
+
+    def _check_attachments(self, pool: Pool, attachments: Sequence[Attachment]) -> None:
+        """Refuse what the leading model does not take, before anything is paid."""
+        if not attachments:
+            return
+        message = [Message("user", "", attachments=tuple(attachments))]
+        refused = [refused_attachments(spec, message) for spec in pool.behind("orchestrator")]
+        if all(refused):
+            raise UsageError(f"{refused[0]}; lead with another model, or give the content as text")
 
     def _settings(self) -> RunSettings:
         """What the runs of this orchestrator have in common."""
@@ -625,12 +656,19 @@ def _current(pool: Pool | LivePool, budget: object) -> Pool:
     return pool
 
 
-def _check_question(question: str) -> str:
-    if not isinstance(question, str):
-        raise UsageError(f"the question is a {type(question).__name__} ({question!r}); give a text")
-    if not question.strip():
+def _read_question(question: Any) -> tuple[str, tuple[Attachment, ...]]:
+    """The question as a text, with marks for its attachments, and these."""
+    parts = [question] if isinstance(question, (str, Attachment)) or not isinstance(question, Sequence) else question
+    for place, part in enumerate(parts):
+        if not isinstance(part, (str, Attachment)):
+            where = f"question[{place}]" if parts is question else "the question"
+            raise UsageError(
+                f"{where} is a {type(part).__name__} ({part!r}); give a text, an Image, an Audio or a File"
+            )
+    text = "\n".join(part if isinstance(part, str) else part.mark for part in parts)
+    if not text.strip():
         raise UsageError(f"the question is empty ({question!r}); give a text")
-    return question
+    return text, tuple(part for part in parts if isinstance(part, Attachment))
 
 
 def _least(spec: ToolSpec, unit: str) -> float:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino.core.approval import ApprovalRequest
+from concertino.core.attachment import Attachment
 from concertino.core.errors import ConcertinoError
-from concertino.core.events import Asked, CallEnded, Event, Planned, Replied, RunStarted
+from concertino.core.events import Asked, Attached, CallEnded, Event, Planned, Replied, RunStarted
 from concertino.core.observation import Observation, Status
 from concertino.core.plan import Plan
 from concertino.core.usage import Usage
@@ -98,6 +99,12 @@ class Run:
         """What the run began with: strategy, pool, budget, history; as its trace keeps it."""
         begun = self.events[0] if self.events else None
         return begun.setup if isinstance(begun, RunStarted) else {}
+
+    @property
+    def attachments(self) -> list[Attachment]:
+        """Images, audio and files of the question, its history and the results, each once."""
+        found = [each for event in self.events if isinstance(event, Attached) for each in event.attachments]
+        return list(dict.fromkeys(found))
 
     @property
     def ok(self) -> bool:

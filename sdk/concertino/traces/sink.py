@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.errors import UsageError
-from concertino.core.events import Event
+from concertino.core.events import Attached, Event
 
 from .blobs import BLOB_LIMIT
 
@@ -66,6 +66,10 @@ class JournalSink:
         Raises:
             JournalWriteError: the disk is full or failing.
         """
+        if isinstance(event, Attached):
+            for attachment in event.attachments:
+                if attachment.data:  # its side file has the name of its SHA-256
+                    self.journal.externalise(attachment.data)
         self.journal.append(event.to_json(), limit=BLOB_LIMIT)
 
     async def flush(self) -> None:

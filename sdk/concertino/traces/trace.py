@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from concertino.core.attachment import Attachment
 from concertino.core.errors import TraceError
 from concertino.core.events import Event
 from concertino.core.model import Reply
@@ -140,6 +141,23 @@ class Trace:
         started = [r["id"] for r in self.records if r["t"] in ("intent", "ask")]
         ended = {r["id"] for r in self.records if r["t"] in ("result", "reply")}
         return [call_id for call_id in started if call_id not in ended]
+
+    def attachments(self) -> list[Attachment]:
+        """Images, audio and files that the run was given or that its calls returned, with their bytes.
+
+        Raises:
+            BlobError: a side file is missing or damaged.
+        """
+        from .blobs import BlobStore
+
+        found: dict[str, Attachment] = {}
+        for record in self.of_kind("attach"):
+            for item in record["attachments"]:
+                data = b""
+                if not item.get("url") and self.path is not None:
+                    data = BlobStore(self.path).read({"$blob": item["sha256"], "bytes": item.get("bytes")})
+                found[item["sha256"]] = Attachment.from_json(item, data)
+        return list(found.values())
 
     def pending(self) -> dict[str, dict[str, Any]]:
         """Calls that wait for a person's decision: their `approval` records by id."""

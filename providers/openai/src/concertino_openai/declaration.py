@@ -95,6 +95,7 @@ def declare(name: str, options: Mapping[str, Any], service: str = "") -> ModelSp
         concurrency=settings.dialect.concurrency,
         options={**options, "model": settings.model},  # by which it is known there, whatever it is called here
         endpoint=settings.base_url,
+        accepts=settings.dialect.accepts,
     )
 
 

@@ -50,6 +50,8 @@ class ServerDialect:
         call_errors: the server answers with an error where the model's call cannot be read.
         mute_errors: the server ends a stream before its first event where it refuses the request.
         concurrency: how many requests the server answers at once, if that is a fixed number.
+        accepts: kinds of attachments that the server's form has a place for; whether its model reads them is the
+            model's matter.
     """
 
     name: str
@@ -71,6 +73,7 @@ class ServerDialect:
     call_errors: bool = False
     mute_errors: bool = False
     concurrency: int | None = None
+    accepts: tuple[str, ...] = ("image",)
 
     def with_(self, **changes: Any) -> ServerDialect:
         """A copy with some fields changed."""
@@ -84,7 +87,8 @@ class ServerDialect:
     def options(self, base: ServerDialect | None = None) -> dict[str, Any]:
         """The fields that are options of a model and differ from those of `base`, by default a plain dialect."""
         base = base or ServerDialect("")
-        return {name: value for name in DIALECT_OPTIONS if (value := getattr(self, name)) != getattr(base, name)}
+        found = {name: value for name in DIALECT_OPTIONS if (value := getattr(self, name)) != getattr(base, name)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 
 _OF_THE_PRESET = ("name", "evidence", "base_url", "key_env", "concurrency")
@@ -101,8 +105,11 @@ PRESETS: Mapping[str, ServerDialect] = MappingProxyType(
                 key_env="OPENAI_API_KEY",
                 max_tokens_field="max_completion_tokens",
                 think="off",
+                accepts=("image", "audio", "file"),
             ),
-            ServerDialect("vllm", "exercised", base_url="http://127.0.0.1:8000/v1", token_ids=True),
+            ServerDialect(
+                "vllm", "exercised", base_url="http://127.0.0.1:8000/v1", token_ids=True, accepts=("image", "audio")
+            ),
             ServerDialect("sglang", base_url="http://127.0.0.1:30000/v1"),
             ServerDialect("llama.cpp", base_url="http://127.0.0.1:8080/v1"),
             ServerDialect(
@@ -136,6 +143,7 @@ PRESETS: Mapping[str, ServerDialect] = MappingProxyType(
                 key_header="api-key",
                 max_tokens_field="max_completion_tokens",
                 think="off",
+                accepts=("image", "audio", "file"),
             ),
             ServerDialect(
                 "bedrock",
@@ -160,11 +168,17 @@ PRESETS: Mapping[str, ServerDialect] = MappingProxyType(
                 seed=False,
             ),
             ServerDialect("together", base_url="https://api.together.xyz/v1", key_env="TOGETHER_API_KEY"),
-            ServerDialect("openrouter", base_url="https://openrouter.ai/api/v1", key_env="OPENROUTER_API_KEY"),
+            ServerDialect(
+                "openrouter",
+                base_url="https://openrouter.ai/api/v1",
+                key_env="OPENROUTER_API_KEY",
+                accepts=("image", "audio", "file"),
+            ),
             ServerDialect(
                 "google",
                 base_url="https://generativelanguage.googleapis.com/v1beta/openai",
                 key_env="GEMINI_API_KEY",
+                accepts=("image", "audio"),
                 logprobs=False,
                 seed=False,
                 think="off",
@@ -173,6 +187,7 @@ PRESETS: Mapping[str, ServerDialect] = MappingProxyType(
                 "deepseek",
                 base_url="https://api.deepseek.com",
                 key_env="DEEPSEEK_API_KEY",
+                accepts=(),
                 # It promises JSON, and has no field for a schema.
                 schema_style="json_object",
                 seed=False,

@@ -102,6 +102,11 @@ def _url(value: Any) -> str:
     return "" if right else expected
 
 
+def _kinds(value: Any) -> str:
+    right = isinstance(value, (list, tuple)) and all(kind in ("image", "audio", "file") for kind in value)
+    return "" if right else "a list of image, audio, file"
+
+
 def _env_name(value: Any) -> str:
     if isinstance(value, str) and (value == "" or (_ENV_NAME.match(value) and not looks_like_a_key(value))):
         return ""
@@ -177,6 +182,9 @@ OPTIONS: Mapping[str, Option] = {
     "mute_errors": Option(
         "truth", _DIALECT, "the server ends a stream before its first event to refuse a request", _truth
     ),
+    "accepts": Option(
+        "list", _DIALECT, "kinds of attachments that the model takes: `image`, `audio`, `file`; `[]` for none", _kinds
+    ),
     "key_header": Option(
         "text",
         _DIALECT,
@@ -232,6 +240,8 @@ class OpenAISettings:
             _check(name, value, place)
         dialect = PRESETS[given.pop("server", "openai")]
         changes = {name: given.pop(name) for name in DIALECT_OPTIONS if name in given}
+        if "accepts" in changes:
+            changes["accepts"] = tuple(changes["accepts"])
         dialect = dialect.with_(**changes) if changes else dialect
         base_url, own_address = _address(given.pop("base_url", ""), dialect, place)
         # The key of a preset is for the preset's own server; another one gets a key only by name.

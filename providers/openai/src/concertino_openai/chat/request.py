@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from concertino import ChatRequest, Message, Sampling, ToolCall
+from concertino import Attachment, ChatRequest, Message, Sampling, ToolCall
 from concertino.text import NAMELESS
 
 from concertino_openai.dialects import ServerDialect
@@ -20,6 +20,7 @@ from concertino_openai.dialects import ServerDialect
 WITH_TOOLS_ONLY = ("tool_choice", "parallel_tool_calls")
 """Extra fields that a server refuses in a request without tools."""
 
+_FORMATS = {"mpeg": "mp3", "wave": "wav"}
 _ASK_FOR_JSON = "Answer with one JSON value that satisfies this JSON schema, and with nothing else:"
 
 
@@ -86,15 +87,26 @@ class RequestWriter:
     def _messages(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         written: list[dict[str, Any]] = []
         waiting: list[str] = []  # ids, made up here, of calls that came without one
+        shown: list[Attachment] = []  # of results, which hold text alone
         for message in messages:
-            if message.role == "assistant":
-                written.append(self._assistant(message, len(written), waiting))
-            elif message.role == "tool":
+            if message.role == "tool":
                 # Results without an id belong to the calls without one, in order.
                 call_id = message.call_id or (waiting.pop(0) if waiting else "call")
                 written.append({"role": "tool", "tool_call_id": call_id, "content": message.text})
+                shown += message.attachments
+                continue
+            if shown:  # the results of a turn must follow each other
+                written.append(_beside(shown))
+                shown = []
+            if message.role == "assistant":
+                written.append(self._assistant(message, len(written), waiting))
+            elif message.attachments:
+                parts = [{"type": "text", "text": message.text}, *map(_part, message.attachments)]
+                written.append({"role": message.role, "content": parts})
             elif message.text or message.role != "system":
                 written.append({"role": message.role, "content": message.text})
+        if shown:
+            written.append(_beside(shown))
         return written
 
     def _assistant(self, message: Message, place: int, waiting: list[str]) -> dict[str, Any]:
@@ -149,6 +161,22 @@ class RequestWriter:
                 if style == "json_object":
                     body["response_format"] = {"type": "json_object"}
                 _instruct(messages, f"{_ASK_FOR_JSON}\n{json.dumps(schema, ensure_ascii=False)}")
+
+
+def _beside(attachments: Sequence[Attachment]) -> dict[str, Any]:
+    """What results showed, as a message of the user's."""
+    marks = "\n".join(each.mark for each in attachments)
+    return {"role": "user", "content": [{"type": "text", "text": marks}, *map(_part, attachments)]}
+
+
+def _part(attachment: Attachment) -> dict[str, Any]:
+    """An attachment as a part of a message."""
+    if attachment.kind == "image":
+        return {"type": "image_url", "image_url": {"url": attachment.data_url}}
+    if attachment.kind == "audio":
+        name = attachment.media_type.partition("/")[2].removeprefix("x-")
+        return {"type": "input_audio", "input_audio": {"data": attachment.base64, "format": _FORMATS.get(name, name)}}
+    return {"type": "file", "file": {"filename": attachment.name, "file_data": attachment.data_url}}
 
 
 def _instruct(messages: list[dict[str, Any]], text: str) -> None:
