@@ -75,6 +75,9 @@ if TYPE_CHECKING:
     from .runs.run import Round as Round
     from .runs.run import Run as Run
     from .runs.run import RunError as RunError
+    from .runs.session import Session as Session
+    from .runs.session import SessionBusy as SessionBusy
+    from .runs.session import SessionTurn as SessionTurn
     from .runs.stepped import SteppedRun as SteppedRun
     from .strategies import *
     from .strategies.parallel_rounds import *
@@ -108,6 +111,7 @@ _NAMES = {
     "executor": "Executor Limits",
     "runs.orchestrator": "Orchestrator RunHandle replay",
     "runs.run": "Round Run RunError",
+    "runs.session": "Session SessionBusy SessionTurn",
     "runs.stepped": "SteppedRun",
 }
 _HOME_OF = {name: home for home, names in _NAMES.items() for name in names.split()}

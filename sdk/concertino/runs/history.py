@@ -33,15 +33,18 @@ def read_history(given: Any) -> tuple[Message, ...]:
     """The messages of earlier turns.
 
     Args:
-        given: a run, messages, or None for the first turn.
+        given: a run, a session, messages, or None for the first turn.
 
     Raises:
         UsageError: it is something else; says what was given and what is expected.
     """
     from .run import Run
+    from .session import Session
 
     if given is None:
         return ()
+    if isinstance(given, Session):
+        return given.messages
     if isinstance(given, Run):
         return after_run(given)
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence):
@@ -53,7 +56,12 @@ def after_run(run: Run) -> tuple[Message, ...]:
     """The history after a run: what the run was given, and its own turn."""
     earlier = tuple(Message.from_json(item) for item in run.setup.get("history", ()))
     question = run.question + observed_text(run)
-    return (*earlier, Message("user", question), Message("assistant", run.answer or f"(no answer: {run.stop})"))
+    return (*earlier, Message("user", question), Message("assistant", said_by(run.answer, run.stop)))
+
+
+def said_by(answer: str | None, stop: str) -> str:
+    """What a run said, as a later turn reads it."""
+    return answer or f"(no answer: {stop})"
 
 
 def observed_text(run: Run) -> str:

@@ -108,6 +108,7 @@ class RunInput:
         streams: listeners get text as it is written.
         approver: decides about calls that need approval.
         decisions: what was decided already.
+        session: name of the session that the run is a turn of.
         attachments: of the question and the history, or what is known of an earlier process.
         spared: seconds before this process during which a person decided.
     """
@@ -118,6 +119,7 @@ class RunInput:
     streams: bool = False
     approver: Approver | None = None
     decisions: Mapping[str, Decision] | None = None
+    session: str = ""
     attachments: tuple[Attachment, ...] = ()
     spared: float = 0.0
 

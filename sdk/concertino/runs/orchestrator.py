@@ -46,6 +46,7 @@ from .answer_type import AnswerType
 from .history import read_history
 from .loop import Listener, RequestIds, RunInput, RunLoop, RunSettings
 from .run import Run
+from .session import Session, SessionHold
 from .shared_model import SharedModel
 from .stepped import SteppedRun
 
@@ -60,7 +61,7 @@ _OFFER = 'offer its models as agents with pool.offering("*"), or `offer = ["*"]`
 
 Question = str | Attachment | Sequence[str | Attachment]
 """What is asked: a text, or texts and attachments in order."""
-History = Run | Sequence[Message | Mapping[str, Any]] | None
+History = Run | Session | SessionHold | Sequence[Message | Mapping[str, Any]] | None
 """Earlier turns of a conversation."""
 Arrange = Callable[[str, Pool], Pool]
 """From a question and a pool to the pool that a run gets: fewer members, or another order."""
@@ -145,7 +146,8 @@ class Orchestrator:
         Args:
             question: what to answer: a text, or a list of texts and attachments (`Image`, `Audio`, `File`).
             pool: what may be called; of a `LivePool`, what is current now, to the end of the run.
-            history: earlier turns of a conversation: a run, or a list of messages.
+            history: earlier turns of a conversation: a run, a list of messages, or a `Session`, to which this run adds
+                its own turn; its trace then lies beside the session.
             deps: what tools, agents, instructions and guards get as `ctx.deps`; never shown to a model.
             budget: how much it may use; without one only the strategy's rounds are limited.
             trace: a file or folder for the trace; without one it stays in memory.
@@ -158,10 +160,11 @@ class Orchestrator:
         Raises:
             UsageError: the question is empty, the pool lacks the model, or no call fits the budget. Nothing has run.
         """
+        held = await _held(history)
         return await self.start(
             question,
             pool=pool,
-            history=history,
+            history=held,
             deps=deps,
             budget=budget,
             trace=trace,
@@ -206,6 +209,44 @@ class Orchestrator:
         Args:
             stream_text: send `TextDelta` events to `on_event`; models are then asked for streams.
         """
+        with contextlib.ExitStack() as undo:
+            # Until the run has begun, an error must give the session back.
+            hold = _hold_of(history)
+            if hold is not None:
+                undo.callback(hold.release)
+                trace = trace if trace is not None else hold.session.store.folder
+                budget = hold.session.left(budget or Budget())
+            handle = self._started(
+                question,
+                pool,
+                hold.session if hold is not None else history,
+                deps,
+                stream_text,
+                budget,
+                trace,
+                durability,
+                run_id,
+                on_event,
+            )
+            if hold is not None:
+                handle.ends_turn_of(hold)
+            undo.pop_all()
+        return handle
+
+    def _started(
+        self,
+        question: Question,
+        pool: Pool | LivePool,
+        history: Any,
+        deps: Any,
+        stream_text: bool,
+        budget: Budget | None,
+        trace: str | Path | None,
+        durability: Durability,
+        run_id: str,
+        on_event: Listener | None,
+    ) -> RunHandle:
+        """Begin a run; arguments as for `start`."""
         asked, attached = _read_question(question)
         budget = budget or Budget()
         pool = self._with_model(self._arranged(asked, _current(pool, budget)))
@@ -303,6 +344,8 @@ class Orchestrator:
             stream_text: without, models are not asked for streams, and there are no `TextDelta` events.
         """
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        if "history" in options:
+            options["history"] = await _held(options["history"])
         handle = self.start(question, on_event=queue.put_nowait, stream_text=stream_text, **options)
         handle.task.add_done_callback(lambda task: queue.put_nowait(None))
         try:
@@ -353,7 +396,13 @@ class Orchestrator:
             if known.finished and known.records[-1]["stop"] not in _RESUMABLE:
                 stop = known.records[-1]["stop"]
                 raise TraceError(f"{target}: the run is finished ({stop}); there is nothing to resume")
+            hold = None
+            if name := known.setup.get("session"):
+                hold = await Session(name, target.parent).hold()
+                undo.callback(hold.release)
             going = self._resumed(known, pool, JournalSink(journal), on_event, deps, chosen)
+            if hold is not None:
+                going.ends_turn_of(hold)
             undo.pop_all()
         # A torn last line is what a kill leaves, and no news; any other damage is.
         if journal.damage is not None and not journal.damage.torn:
@@ -386,6 +435,7 @@ class Orchestrator:
             deps,
             approver=self.approve,
             decisions=decisions,
+            session=known.setup.get("session", ""),
             attachments=tuple(known.attachments()),
             spared=spared,
         )
@@ -469,11 +519,16 @@ class Orchestrator:
         """What a run is given beside its question."""
         if isinstance(history, Run):
             attached = (*history.attachments, *attached)
+        session = ""
+        if isinstance(history, Session):
+            session, attached = history.name, (*history.attachments(), *attached)
         if self.instructions is None and history is None and self.answer_type is None:
             return RunInput(deps=context.deps, streams=streams, approver=self.approve, attachments=attached)
         instructions = instructions_text(self.instructions, context)
         frame = Frame.of(self.strategy, instructions, read_history(history), self._answer_schema)
-        return RunInput(frame, self.answer_type, context.deps, streams, self.approve, attachments=attached)
+        return RunInput(
+            frame, self.answer_type, context.deps, streams, self.approve, session=session, attachments=attached
+        )
 
     def _check_attachments(self, pool: Pool, attachments: Sequence[Attachment]) -> None:
         """Refuse what the leading model does not take, before anything is paid."""
@@ -538,6 +593,22 @@ class RunHandle:
             if not self.task.done():
                 await self.cancel()
             raise
+
+    def ends_turn_of(self, hold: SessionHold) -> None:
+        """Add the run to a session when it has ended, and give the session back."""
+
+        def end(task: asyncio.Task[Run]) -> None:
+            try:
+                run = self._drive.collect()
+                # A run that can be resumed adds its turn when it has ended in truth.
+                if run.stop not in _RESUMABLE:
+                    hold.session.add(run)
+            except TraceError as error:
+                logger.error("%s", error)
+            finally:
+                hold.release()
+
+        self.task.add_done_callback(end)
 
     async def cancel(self) -> Run:
         """Stop the run and its calls, and return what was done; `stop` is `cancelled`."""
@@ -626,7 +697,20 @@ def _given_setup(given: RunInput) -> dict[str, Any]:
         **({"instructions": frame.told} if frame.told else {}),
         **({"history": [message.to_json() for message in frame.history]} if frame.history else {}),
         **({"answer_schema": answer_type.schema} if answer_type is not None else {}),
+        **({"session": given.session} if given.session else {}),
     }
+
+
+def _hold_of(history: Any) -> SessionHold | None:
+    """The hold on a session that a run is a turn of; taken at once, if the caller does not have it."""
+    if isinstance(history, Session):
+        return SessionHold(history)
+    return history if isinstance(history, SessionHold) else None
+
+
+async def _held(history: Any) -> Any:
+    """A session's hold in place of the session, as soon as no other run works on it; anything else as it is."""
+    return await history.hold() if isinstance(history, Session) else history
 
 
 def _own_hooks(name: str, functions: Sequence[Callable[..., Any]]) -> list[Callable[..., Any]]:

@@ -1,0 +1,311 @@
+"""A session: a conversation that is kept in a folder of traces, and continued from any process.
+
+    session = ct.Session("ada", "runs", budget=ct.Budget(usd=1))
+    await leader.run("How warm is it in Bergen?", pool=pool, history=session)
+    await leader.run("And tomorrow?", pool=pool, history=session)           # hours later, in another process
+    session.fork("ada-2")
+
+Its file, `<folder>/<name>.session.jsonl`, has one line per turn: the run, its question, what its calls returned, its
+answer and its usage. Each run's trace lies beside it. Pool and strategy may change from turn to turn.
+
+Invariants: one run at a time works on a session; a turn is added with one write when its run has ended, so a killed
+process loses no finished turn, and a run that can still be resumed adds its turn when that has been done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import time
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from concertino.core.budget import Budget
+from concertino.core.errors import BudgetError, ConcertinoError, TraceError, UsageError
+from concertino.core.model import Message
+from concertino.core.usage import NOTHING, Usage
+from concertino.traces import TraceStore
+from concertino.traces.disk import write_all
+from concertino.traces.journal_errors import JournalLocked
+from concertino.traces.journal_lock import WriterLock
+
+from .history import observed_text, said_by
+
+if TYPE_CHECKING:
+    from concertino.core.attachment import Attachment
+
+    from .run import Run
+
+SUFFIX = ".session.jsonl"
+"""How session files end."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,99}")
+_ADDED_UP = ("calls", "units", "usd", "tokens")
+_POLL = 0.05
+"""Seconds between two looks at a session that another run works on."""
+
+
+class SessionBusy(ConcertinoError):
+    """Another run works on the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTurn:
+    """One turn of a session.
+
+    Attributes:
+        run_id: of its run, whose trace lies beside the session.
+        question: of the user.
+        observed: what its calls returned, as a later turn reads it.
+        answer: `None` where the run ended without one.
+        stop: why the run ended.
+        usage: of the run.
+        at: seconds since 1970 at which it was added.
+    """
+
+    run_id: str
+    question: str
+    observed: str
+    answer: str | None
+    stop: str
+    usage: Usage
+    at: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        data = {name: getattr(self, name) for name in ("run_id", "question", "observed", "answer", "stop", "at")}
+        return {**data, "usage": self.usage.to_json()}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> SessionTurn:
+        """The inverse of `to_json`."""
+        return cls(**{**data, "usage": Usage.from_json(data["usage"])})
+
+
+class Session:
+    """A conversation by name, in a folder of traces. Nothing is written before its first turn.
+
+    Args:
+        name: letters, digits, `_`, `.`, `@` or `-`.
+        folder: of the traces; by default that of the command line.
+        busy: what a run does while another one works on the session: `wait` for it, or `refuse`.
+        budget: what all turns together may use in calls, units, $ and tokens: each run gets what is left. Its other
+            limits hold for each run.
+
+    Raises:
+        UsageError: the name cannot be a file's.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        folder: str | Path | TraceStore | None = None,
+        *,
+        busy: Literal["wait", "refuse"] = "wait",
+        budget: Budget | None = None,
+    ) -> None:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise UsageError(f"session name {name!r}: expected letters, digits, '_', '.', '@' or '-'")
+        if busy not in ("wait", "refuse"):
+            raise UsageError(f"busy={busy!r}: expected 'wait' or 'refuse'")
+        self.name = name
+        self.store = folder if isinstance(folder, TraceStore) else TraceStore(folder)
+        self.path = self.store.folder / f"{name}{SUFFIX}"
+        self.busy = busy
+        self.budget = budget
+
+    def __repr__(self) -> str:
+        return f"Session({self.name!r}, {str(self.store.folder)!r})"
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    @property
+    def turns(self) -> list[SessionTurn]:
+        """All turns, the oldest first.
+
+        Raises:
+            TraceError: the file is damaged; says where.
+        """
+        try:
+            lines = self.path.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise TraceError(f"{self.path}: {error.strerror}") from error
+        found = []
+        # What follows the last line break was torn off by a kill, and its run can be resumed.
+        for number, line in enumerate(lines[:-1], 1):
+            try:
+                found.append(SessionTurn.from_json(json.loads(line)))
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                raise TraceError(f"{self.path}, line {number}: not a turn of a session ({error})") from None
+        return found
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation as a run is told of it."""
+        pairs = [
+            (Message("user", turn.question + turn.observed), Message("assistant", said_by(turn.answer, turn.stop)))
+            for turn in self.turns
+        ]
+        return tuple(message for pair in pairs for message in pair)
+
+    @property
+    def usage(self) -> Usage:
+        """Of all turns together."""
+        total = NOTHING
+        for turn in self.turns:
+            total = total.plus(turn.usage)
+        return total
+
+    def attachments(self) -> list[Attachment]:
+        """Images, audio and files of its runs, as far as their traces are there."""
+        found = []
+        for turn in self.turns:
+            if "[" in turn.question + turn.observed and self.store.path_for(turn.run_id).is_file():
+                found += self.store.load(turn.run_id).attachments()
+        return list(dict.fromkeys(found))
+
+    @classmethod
+    def all(cls, folder: str | Path | None = None) -> list[Session]:
+        """The sessions of a folder, the one with the newest turn first."""
+        store = TraceStore(folder)
+        paths = sorted(store.folder.glob(f"*{SUFFIX}"), key=lambda path: -path.stat().st_mtime)
+        return [cls(path.name.removesuffix(SUFFIX), store) for path in paths]
+
+    # -- changing --------------------------------------------------------------------------------------------------
+
+    def fork(self, name: str) -> Session:
+        """Another session with the same turns so far; the two go on independently.
+
+        Raises:
+            UsageError: a session of that name exists.
+        """
+        twin = Session(name, self.store, busy=self.busy, budget=self.budget)
+        data = self.path.read_bytes() if self.path.is_file() else b""
+        twin.store.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with twin.path.open("xb") as file:
+                file.write(data[: data.rfind(b"\n") + 1])
+        except FileExistsError:
+            raise UsageError(f"a session {name!r} exists in {self.store.folder}; choose another name") from None
+        return twin
+
+    def delete(self, *, traces: bool = False) -> None:
+        """Remove it; with `traces`, the traces of its runs too, unless another session of the folder holds them.
+
+        Raises:
+            SessionBusy: a run works on it.
+        """
+        with SessionHold(self):
+            turns = self.turns
+            self.path.unlink(missing_ok=True)
+        if traces:
+            others = {turn.run_id for session in Session.all(self.store.folder) for turn in session.turns}
+            for turn in turns:
+                if turn.run_id not in others:
+                    _remove_trace(self.store.path_for(turn.run_id))
+
+    def left(self, budget: Budget) -> Budget:
+        """What a run may use: its own budget, and no more than is left of the session's.
+
+        Raises:
+            BudgetError: nothing is left.
+        """
+        if self.budget is None:
+            return budget
+        used = self.usage
+        changes: dict[str, Any] = {}
+        for field in fields(Budget):
+            name, limit, own = field.name, getattr(self.budget, field.name), getattr(budget, field.name)
+            if limit is None:
+                continue
+            rest = limit - (getattr(used, name) if name in _ADDED_UP else 0)
+            if rest <= 0:
+                raise BudgetError(f"session {self.name!r}: its budget of {limit:g} {name} is used up")
+            changes[name] = rest if own is None else min(own, rest)
+        return budget.with_(**changes)
+
+    async def hold(self) -> SessionHold:
+        """Work on it alone, as soon as no other run does.
+
+        Raises:
+            SessionBusy: another run works on it, and `busy` is `refuse`.
+        """
+        while True:
+            try:
+                return SessionHold(self)
+            except SessionBusy:
+                if self.busy == "refuse":
+                    raise
+            await asyncio.sleep(_POLL)
+
+    def add(self, run: Run) -> None:
+        """Add the turn of a run that has ended. Twice the same run is added once.
+
+        Raises:
+            TraceError: the file cannot be written.
+        """
+        if any(turn.run_id == run.id for turn in self.turns):
+            return
+        turn = SessionTurn(
+            run.id, run.question, observed_text(run), run.answer, run.stop, run.usage, round(time.time(), 3)
+        )
+        line = json.dumps(turn.to_json(), ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+        try:
+            self.store.folder.mkdir(parents=True, exist_ok=True)
+            fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+            try:
+                # What a kill tore off is cut away, so that the turn begins a line.
+                os.ftruncate(fd, self.path.read_bytes().rfind(b"\n") + 1)
+                write_all(fd, line)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise TraceError(f"{self.path}: the turn of run {run.id} was not kept ({error.strerror})") from error
+
+
+class SessionHold:
+    """The right to work on a session, until `release` or the end of the process.
+
+    Raises:
+        SessionBusy: another run has it.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        session.store.folder.mkdir(parents=True, exist_ok=True)
+        # A file of its own: the session's is replaced by nobody, but may not exist yet.
+        path = session.store.folder / f".{session.name}.session.lock"
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            self._lock = WriterLock(path, self._fd)
+        except JournalLocked as error:
+            os.close(self._fd)
+            raise SessionBusy(
+                f"session {session.name!r}: another run works on it; wait for it, or fork the session"
+            ) from error
+
+    def release(self) -> None:
+        """Give it back."""
+        if self._fd >= 0:
+            self._lock.release()
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _remove_trace(path: Path) -> None:
+    blobs = path.with_name(path.name + ".blobs")
+    for file in blobs.glob("*") if blobs.is_dir() else ():
+        file.unlink(missing_ok=True)
+    if blobs.is_dir():
+        blobs.rmdir()
+    path.unlink(missing_ok=True)
