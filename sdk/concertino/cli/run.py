@@ -6,8 +6,10 @@ shared with `concertino demo`.
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -30,10 +32,11 @@ from .options import (
     view_options,
     warn_about_broken_plugins,
 )
-from .output import write_json
+from .output import clean, write_json
 from .summary import write_summary
 
 if TYPE_CHECKING:
+    from concertino.core.approval import ApprovalRequest, Decision
     from concertino.core.budget import Budget
     from concertino.core.events import Event
     from concertino.executor import Duplicates
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from concertino.traces import Durability
 
 Begin = Callable[[Callable[["Event"], None]], Awaitable["Run"]]
+Decisions = Mapping[str, "Decision"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,11 @@ class Display:
     live: bool | None = None
     as_json: bool = False
     events: bool = False
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether a person sits at the terminal."""
+        return not (self.as_json or self.events) and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 _BEGUN_WITH = (
@@ -82,6 +91,8 @@ Examples:
 @click.command("run", epilog=_EXAMPLES)
 @click.argument("question", required=False)
 @click.option("--resume", metavar="TRACE", help="Resume an interrupted run: a path, an id, or 'last'.")
+@click.option("--approve", multiple=True, metavar="CALL", help="Let a call run that waits for approval, such as 2.1.")
+@click.option("--deny", multiple=True, metavar="CALL=REASON", help="Do not let it run; the model reads the reason.")
 @pool_options
 @click.option("--model", metavar="NAME", help="The model that leads; by default the role 'orchestrator'.")
 @click.option(
@@ -108,9 +119,19 @@ Examples:
 @click.option("--events", is_flag=True, help="Print one line of JSON per event, as it happens.")
 @common_options
 def run(
-    question: str | None, resume: str | None, as_json: bool, live: bool | None, events: bool, **options: Any
+    question: str | None,
+    resume: str | None,
+    approve: tuple[str, ...],
+    deny: tuple[str, ...],
+    as_json: bool,
+    live: bool | None,
+    events: bool,
+    **options: Any,
 ) -> None:
     """Ask the orchestrator a question, `-` for one on stdin.
+
+    A call that needs approval is asked about in the terminal. Without one the run is suspended; resume it with
+    `--approve` or `--deny`.
 
     Exit code: 0 with an answer, 1 without one, 130 after Ctrl-C.
 
@@ -122,7 +143,9 @@ def run(
     display = Display(live, as_json, events)
     if resume is not None:
         _refuse_beside_resume()
-        _resume(resume, options["choice"], options["folder"], display)
+        _resume(resume, options["choice"], options["folder"], display, _decisions(approve, deny))
+    elif approve or deny:
+        raise UsageError("--approve and --deny go with --resume: concertino run --resume TRACE --approve 2.1")
     elif question is None:
         raise UsageError('there is no question; give one: concertino run "…", or `-` to read it from stdin')
     else:
@@ -183,7 +206,7 @@ def _start(
         **hooks,
     )
     begin, path = fresh(orchestrator, question, pool, limits, folder, keep=not no_trace, durability=durability)
-    show_run(begin, path, display, resume_with=choice)
+    show_run(begin, path, display, resume_with=choice, again=_again(orchestrator, path, pool))
     if recording is not None:
         recording.assert_complete()
 
@@ -220,31 +243,40 @@ def fresh(
     return begin, path
 
 
-def show_run(begin: Begin, path: Path | None, display: Display, resume_with: PoolChoice | None = None) -> Run:
-    """Run it, show it live, and print the result.
+def show_run(
+    begin: Begin,
+    path: Path | None,
+    display: Display,
+    resume_with: PoolChoice | None = None,
+    again: Callable[[Decisions], Begin] | None = None,
+) -> Run:
+    """Run it, show it live, and print the result; in a terminal, ask about calls that wait for approval.
 
     Args:
         path: its trace.
         resume_with: what the pool was chosen by; None if it cannot be chosen again.
+        again: begins the rest of a suspended run, given decisions.
 
     Raises:
         RunError: it ended without an answer.
     """
     board = Board()
     view = choose_view(board, live=display.live, as_json=display.as_json, events=display.events)
-    again = _resume_command(path, resume_with)
+    how = _resume_command(path, resume_with)
     try:
         done = drive(begin, board, view)
+        while done.pending and again is not None and display.may_ask:
+            done = drive(again(ask_about(done.pending)), board, view)
     except Interrupted:
         if not (display.as_json or display.events):
             write_summary(board, path)
-        raise Interrupted(f"cancelled{again}") from None
+        raise Interrupted(f"cancelled{how}") from None
     except ConcertinoError:
         raise
     except Exception as error:
         from concertino.runs.run import RunError
 
-        raise RunError(f"the run crashed: {type(error).__name__}: {error}{again}") from error
+        raise RunError(f"the run crashed: {type(error).__name__}: {error}{how}") from error
     if display.as_json and not display.events:
         write_json(done.to_json())
     elif not display.events:
@@ -252,8 +284,45 @@ def show_run(begin: Begin, path: Path | None, display: Display, resume_with: Poo
     if not done.ok:
         from concertino.runs.run import RunError
 
-        raise RunError(_no_answer(done), done)
+        raise RunError(_no_answer(done, how), done)
     return done
+
+
+def ask_about(pending: Sequence[ApprovalRequest]) -> Decisions:
+    """Ask a person in the terminal about each call."""
+    from concertino.core.approval import Approve, Deny
+
+    decisions: dict[str, Any] = {}
+    for request in pending:
+        # In full: what is cut away may be what matters.
+        shown = clean(json.dumps(request.arguments, ensure_ascii=False, indent=2))
+        click.echo(f"\n{request.call_id} {clean(request.name)} waits for approval:\n{shown}", err=True)
+        if click.confirm("Let it run?", default=False, err=True):
+            decisions[request.call_id] = Approve()
+        else:
+            reason = click.prompt("Why not? (the model reads it)", default="", show_default=False, err=True)
+            decisions[request.call_id] = Deny(reason)
+    return decisions
+
+
+def _decisions(approve: tuple[str, ...], deny: tuple[str, ...]) -> Decisions:
+    from concertino.core.approval import Approve, Deny
+
+    refused = {call_id: Deny(reason) for call_id, _, reason in (text.partition("=") for text in deny)}
+    if twice := sorted(set(approve) & set(refused)):
+        raise UsageError(f"{twice[0]} is approved and denied; choose one")
+    return {**{call_id: Approve() for call_id in approve}, **refused}
+
+
+def _again(orchestrator: Orchestrator, path: Path | None, pool: Pool) -> Callable[[Decisions], Begin] | None:
+    """How a suspended run goes on; None for a run without a trace."""
+    if path is None:
+        return None
+
+    def with_decisions(decisions: Decisions) -> Begin:
+        return lambda listen: orchestrator.resume(path, pool=pool, on_event=listen, decisions=decisions)
+
+    return with_decisions
 
 
 def _resume_command(path: Path | None, choice: PoolChoice | None) -> str:
@@ -263,7 +332,10 @@ def _resume_command(path: Path | None, choice: PoolChoice | None) -> str:
     return f"; resume with: concertino run --resume {shlex.quote(str(path))} {choice}".rstrip()
 
 
-def _no_answer(done: Run) -> str:
+def _no_answer(done: Run, how: str) -> str:
+    if done.pending:
+        step = f"{how.removeprefix('; ')} --approve {done.pending[0].call_id}" if how else "run it with a trace"
+        return f"the run is suspended: {done.detail}; {step}"
     steps = {
         "budget": "give it a larger --budget",
         "deadline": "give it more seconds in --budget",
@@ -278,7 +350,7 @@ def _no_answer(done: Run) -> str:
 # -- resuming ----------------------------------------------------------------------------------------------------------
 
 
-def _resume(name: str, choice: PoolChoice, folder: Path | None, display: Display) -> None:
+def _resume(name: str, choice: PoolChoice, folder: Path | None, display: Display, decisions: Decisions) -> None:
     from concertino.plugins import default_manager
     from concertino.runs.orchestrator import Orchestrator
     from concertino.strategies import BUILT_IN, strategy_by_name
@@ -298,10 +370,9 @@ def _resume(name: str, choice: PoolChoice, folder: Path | None, display: Display
         eager=setup.get("eager", False),
     )
 
-    def begin(listen: Callable[[Event], None]) -> Awaitable[Run]:
-        return orchestrator.resume(path, pool=pool, on_event=listen)
-
-    show_run(begin, path, display, resume_with=choice)
+    again = _again(orchestrator, path, pool)
+    assert again is not None
+    show_run(again(decisions), path, display, resume_with=choice, again=again)
 
 
 def _pool_of(setup: dict[str, Any]) -> Pool:

@@ -78,6 +78,7 @@ _ACTION_FIELDS: dict[str, Any] = {
     "writes": _truth,
     "retry_safe": _truth,
     "cost": dict,
+    "approval": _truth,
 }
 _MODEL_FIELDS: dict[str, Any] = {
     "timeout": _number,
@@ -364,7 +365,11 @@ def _write_changes(path: Path, data: dict[str, Any], installed: Spec, member: Sp
         data["prices"][member.name] = _plain(member.prices) if member.prices else "unknown"
         rebuilt = rebuilt.with_(prices=member.prices)
     fields = _MODEL_FIELDS if isinstance(member, ModelSpec) else _ACTION_FIELDS
-    changed = {name: value for name in fields if (value := getattr(member, name)) != getattr(installed, name, None)}
+    changed = {
+        name: value
+        for name in fields
+        if (value := getattr(member, name)) != getattr(installed, name, None) and not callable(value)
+    }
     if changed:
         data["overrides"][member.name] = {name: _plain(value) for name, value in changed.items()}
         rebuilt = rebuilt.with_(**changed)
