@@ -67,7 +67,7 @@ async def ours(model: OpenAIModel, exchange: Exchange, stream: bool) -> Seen:
     if stream:
         *pieces, reply = [piece async for piece in model.stream(request)]
         assert isinstance(reply, ct.Reply)
-        assert "".join(map(str, pieces)) == reply.text
+        assert "".join(str(piece) for piece in pieces if not isinstance(piece, ct.Thought)) == reply.text
     else:
         reply = await model.chat(request)
     tokens = reply.usage.input_tokens, reply.usage.output_tokens

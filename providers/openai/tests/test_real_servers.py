@@ -124,7 +124,8 @@ async def test_the_pieces_of_a_stream_add_up(server: Server, exchange: script.Ex
     pieces = [piece async for piece in asked.stream(request_of(exchange))]
     await asked.close()
     assert isinstance(pieces[-1], ct.Reply)
-    assert "".join(map(str, pieces[:-1])) == pieces[-1].text
+    assert "".join(str(piece) for piece in pieces[:-1] if not isinstance(piece, ct.Thought)) == pieces[-1].text
+    assert "".join(piece for piece in pieces if isinstance(piece, ct.Thought)).strip() == pieces[-1].reasoning
 
 
 @BOTH_MODES

@@ -12,7 +12,7 @@ import time
 from itertools import pairwise
 from typing import Any
 
-from concertino.core.model import ChatRequest, Message, Model, Reply, Sampling
+from concertino.core.model import ChatRequest, Message, Model, Reply, Sampling, Thought
 from concertino.core.provider_error import FailureClass, ProviderError
 
 from .check import CheckFailed, CheckSkipped, ModelSubject
@@ -157,7 +157,7 @@ async def close_may_be_called_twice(subject: ModelSubject) -> None:
 
 
 async def a_stream_ends_with_its_reply(subject: ModelSubject) -> None:
-    """A stream gives pieces of text, then the whole reply."""
+    """A stream gives pieces of thoughts and text, then the whole reply."""
     model = subject.make_model()
     if type(model).stream is Model.stream:
         raise CheckSkipped("it does not override `stream`")
@@ -169,7 +169,7 @@ async def a_stream_ends_with_its_reply(subject: ModelSubject) -> None:
     last = pieces[-1] if pieces else None
     if not isinstance(last, Reply) or not all(isinstance(piece, str) for piece in pieces[:-1]):
         raise CheckFailed(f"its stream gave {[type(piece).__name__ for piece in pieces]}; expected str, …, Reply")
-    if "".join(map(str, pieces[:-1])) != last.text:
+    if "".join(str(piece) for piece in pieces[:-1] if not isinstance(piece, Thought)) != last.text:
         raise CheckFailed("the pieces of its stream do not add up to the text of the reply")
 
 

@@ -209,8 +209,9 @@ async def test_a_decision_about_a_call_that_does_not_wait_is_refused(tmp_path: P
     await ct.Orchestrator(script(calls(("pay", {"amount": 5})))).run("q", pool=bank.pool(), trace=path)
     with pytest.raises(ct.UsageError, match=r"decisions\['9.9'\]: no such call .* waits; there are 1.1 \(pay\)"):
         await ct.Orchestrator(script()).resume(path, pool=bank.pool(), decisions={"9.9": True})
+    wrong: Any = {"1.1": "yes"}
     with pytest.raises(ct.UsageError, match="expected Approve"):
-        await ct.Orchestrator(script()).resume(path, pool=bank.pool(), decisions={"1.1": "yes"})  # type: ignore[dict-item]
+        await ct.Orchestrator(script()).resume(path, pool=bank.pool(), decisions=wrong)
 
 
 async def test_what_waits_for_the_call_runs_after_it_and_nothing_of_it_is_kept_before(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ def draw() -> list[Any]:
     return ["the chart", ct.Image(PNG + b"2", name="chart.png")]
 
 
+NO_PATH: Any = 3
 POOL = ct.Pool.of(draw)
 
 
@@ -139,7 +140,7 @@ async def test_an_image_that_comes_later_is_an_error_of_the_request(cat: Path) -
         (lambda: ct.Image(b""), "is empty"),
         (lambda: ct.Image(b"plain words"), "is of an unknown type; give media_type='image/...', or use File"),
         (lambda: ct.Audio(PNG), "is image/png"),
-        (lambda: ct.Image(3), "expected a path, bytes, or an address"),  # type: ignore[arg-type]
+        (lambda: ct.Image(NO_PATH), "expected a path, bytes, or an address"),
         (lambda: ct.Image("data:image/png,abc"), "expected data:<media type>;base64"),
     ],
 )

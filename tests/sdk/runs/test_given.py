@@ -70,8 +70,9 @@ async def test_a_function_makes_the_instructions_of_each_run_from_its_context() 
     run = await leader.run("how much?", pool=POOL, deps=Bank(5))
     assert model.requests[0].messages[0].text.endswith("The balance is 5. Asked: how much?")
     assert run.setup["instructions"] == "The balance is 5. Asked: how much?"
+    wrong: Any = lambda ctx: 3  # noqa: E731
     with pytest.raises(ct.UsageError, match="returned 3: expected a text"):
-        await ct.Orchestrator(model, instructions=lambda ctx: 3).run("q", pool=POOL)  # type: ignore[arg-type, return-value]
+        await ct.Orchestrator(model, instructions=wrong).run("q", pool=POOL)
 
 
 async def test_each_request_extends_the_one_before_it() -> None:
@@ -134,7 +135,8 @@ async def test_a_wrong_history_says_what_is_expected(history: Any, said: str) ->
 
 
 async def test_a_long_history_is_cut_by_the_limit_that_the_strategy_has() -> None:
-    long = [ct.Message(role, f"{role} {n} " + "word " * 200) for n in range(10) for role in ("user", "assistant")]  # type: ignore[arg-type]
+    roles: tuple[Any, ...] = ("user", "assistant")
+    long = [ct.Message(role, f"{role} {n} " + "word " * 200) for n in range(10) for role in roles]
     model = answered("x")
     await ct.Orchestrator(model, ct.ParallelRounds(history_tokens=2000)).run("q", pool=POOL, history=long)
     told = [message.text for message in model.requests[0].messages[1:-1]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import concertino as ct
 import pytest
@@ -22,18 +23,18 @@ POOL = ct.Pool.of(look)
 FINAL = [("final_answer", {})]
 
 
-def leading(*turns: object, slow: float = 0) -> tuple[ct.Orchestrator, ScriptedModel]:
-    async def wait(request: ct.ChatRequest) -> object:
+def leading(*turns: Any, slow: float = 0) -> tuple[ct.Orchestrator, ScriptedModel]:
+    async def wait(request: ct.ChatRequest) -> Any:
         await asyncio.sleep(slow)
         return turns[0]
 
-    model = ScriptedModel(*([wait, *turns[1:]] if slow else turns))  # type: ignore[arg-type]
+    model = ScriptedModel(*([wait, *turns[1:]] if slow else turns))
     return ct.Orchestrator(model), model
 
 
-async def ask(session: ct.Session, question: str, answer: str, **options: object) -> ct.Run:
+async def ask(session: ct.Session, question: str, answer: str, **options: Any) -> ct.Run:
     leader, _ = leading(f"<answer>{answer}</answer>")
-    return await leader.run(question, pool=POOL, history=session, **options)  # type: ignore[arg-type]
+    return await leader.run(question, pool=POOL, history=session, **options)
 
 
 async def test_a_conversation_goes_on_in_another_process(tmp_path: Path) -> None:
@@ -148,6 +149,6 @@ async def test_a_torn_line_is_cut_away_and_damage_says_where(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", 3])
-def test_a_name_that_is_no_file_name_is_refused(name: object) -> None:
+def test_a_name_that_is_no_file_name_is_refused(name: Any) -> None:
     with pytest.raises(ct.UsageError, match="session name"):
-        ct.Session(name)  # type: ignore[arg-type]
+        ct.Session(name)
