@@ -209,60 +209,36 @@ class Orchestrator:
         Args:
             stream_text: send `TextDelta` events to `on_event`; models are then asked for streams.
         """
-        with contextlib.ExitStack() as undo:
-            # Until the run has begun, an error must give the session back.
-            hold = _hold_of(history)
+        hold = _hold_of(history)
+        try:
             if hold is not None:
-                undo.callback(hold.release)
-                trace = trace if trace is not None else hold.session.store.folder
+                history, trace = hold.session, hold.session.store.folder if trace is None else trace
                 budget = hold.session.left(budget or Budget())
-            handle = self._started(
-                question,
-                pool,
-                hold.session if hold is not None else history,
-                deps,
-                stream_text,
-                budget,
-                trace,
-                durability,
-                run_id,
-                on_event,
+            asked, attached = _read_question(question)
+            budget = budget or Budget()
+            pool = self._with_model(self._arranged(asked, _current(pool, budget)))
+            run_id = run_id or new_run_id()
+            self._check_budget(pool, budget)
+            given = self._given(RunContext(run_id, asked, deps), history, stream_text, attached)
+            self._check_attachments(pool, given.attachments)
+            machine = self._begin(asked, pool, budget, self.sampling)
+            setup = {**self._setup(pool, budget), **_given_setup(given), "durability": durability}
+            # The trace file comes last: a run that is refused above leaves no file.
+            sink = None
+            if trace is not None:
+                sink = JournalSink.create(_trace_path(Path(trace), run_id), header(run_id), durability)
+            begun = RunStarted(run_id, asked, setup, round(time.time(), 3))
+            settings, rounds = self._settings(), self._rounds(budget)
+            handle = RunHandle(
+                RunLoop(settings, machine, pool, budget, rounds, begun, sink, None, on_event, 0.0, given)
             )
+        except BaseException:
             if hold is not None:
-                handle.ends_turn_of(hold)
-            undo.pop_all()
+                hold.release()
+            raise
+        if hold is not None:
+            handle.ends_turn_of(hold)
         return handle
-
-    def _started(
-        self,
-        question: Question,
-        pool: Pool | LivePool,
-        history: Any,
-        deps: Any,
-        stream_text: bool,
-        budget: Budget | None,
-        trace: str | Path | None,
-        durability: Durability,
-        run_id: str,
-        on_event: Listener | None,
-    ) -> RunHandle:
-        """Begin a run; arguments as for `start`."""
-        asked, attached = _read_question(question)
-        budget = budget or Budget()
-        pool = self._with_model(self._arranged(asked, _current(pool, budget)))
-        run_id = run_id or new_run_id()
-        self._check_budget(pool, budget)
-        given = self._given(RunContext(run_id, asked, deps), history, stream_text, attached)
-        self._check_attachments(pool, given.attachments)
-        machine = self._begin(asked, pool, budget, self.sampling)
-        setup = {**self._setup(pool, budget), **_given_setup(given), "durability": durability}
-        # The trace file comes last: a run that is refused above leaves no file.
-        sink = None
-        if trace is not None:
-            sink = JournalSink.create(_trace_path(Path(trace), run_id), header(run_id), durability)
-        begun = RunStarted(run_id, asked, setup, round(time.time(), 3))
-        settings, rounds = self._settings(), self._rounds(budget)
-        return RunHandle(RunLoop(settings, machine, pool, budget, rounds, begun, sink, on_event=on_event, given=given))
 
     def stepped(
         self,

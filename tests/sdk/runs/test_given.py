@@ -152,8 +152,8 @@ async def test_dependencies_reach_tools_and_nothing_of_them_is_shown_or_kept(tmp
     model = ScriptedModel(CALL, FINAL, "<answer>x</answer>")
     run = await ct.Orchestrator(model).run("q", pool=POOL, deps=bank, trace=tmp_path / "r.trace.jsonl")
     assert bank.asked == 1
-    assert "777" not in (tmp_path / "r.trace.jsonl").read_text()
-    assert all("777" not in message.text for request in model.requests for message in request.messages)
+    assert "777123" not in (tmp_path / "r.trace.jsonl").read_text()
+    assert all("777123" not in message.text for request in model.requests for message in request.messages)
     assert run.ok
 
 
