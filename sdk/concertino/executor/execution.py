@@ -760,7 +760,7 @@ class Execution(ABC):
             leave(self.gates)
 
     def _record(self, observation: Observation) -> None:
-        if not is_pending(observation):  # a resumed run makes a pending call again
+        if observation.error is None or not is_pending(observation):  # a resumed run makes a pending call again
             self.scope.emit_result(self.ended_event(observation), recalled=self.recalled)
 
     # -- what plugin code begins and does --------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+from concertino.core.attachment import Attachment
 from concertino.core.budget import Amount
 from concertino.core.events import Asked, CallEnded, CallStarted, Event, Replied, idempotency_key
 from concertino.core.model import ChatRequest, Message, Reply, Sampling, Thought
@@ -293,7 +294,7 @@ async def ask_model(
         CallFailed: it did not answer; the observation says why.
     """
     bound = host.bindings.model(spec)
-    if (refused := refused_attachments(spec, chat.messages)) is not None:
+    if Attachment.made and (refused := refused_attachments(spec, chat.messages)) is not None:
         raise CallFailed(Observation(call_id, bound.name, Status.EXEC_ERR, None, ErrorInfo("rejected", refused)))
     if listener is None and scope.streams:
         listener = TextTeller(scope, call_id, role or bound.name)

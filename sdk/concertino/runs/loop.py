@@ -124,7 +124,8 @@ class RunInput:
     spared: float = 0.0
 
 
-_PLAIN_INPUT = RunInput()
+PLAIN_INPUT = RunInput()
+"""A run that is given its question alone."""
 
 
 class RunLoop:
@@ -154,7 +155,7 @@ class RunLoop:
         memory: Memory | None = None,
         on_event: Listener | None = None,
         elapsed: float = 0.0,
-        given: RunInput = _PLAIN_INPUT,
+        given: RunInput = PLAIN_INPUT,
     ) -> None:
         self.settings = settings
         self.given = given
@@ -314,7 +315,8 @@ class RunLoop:
     async def _request(self, step: Ask, name: str, executor: Executor, scope: Scope) -> Reply:
         # A pool need not bind every role of a strategy; the orchestrator's model plays the others.
         role = step.role if step.role in self.pool.roles else "orchestrator"
-        step = self.framed(step)
+        if self.given is not PLAIN_INPUT:
+            step = self.framed(step)
         request = ChatRequest(step.messages, [dict(t) for t in step.tools], step.sampling or self.settings.sampling)
         fresh = step.messages[len(step.messages) - step.fresh :]
         listener: StreamListener | None = self.ahead

@@ -44,7 +44,7 @@ from concertino.traces.trace import header
 
 from .answer_type import AnswerType
 from .history import read_history
-from .loop import Listener, RequestIds, RunInput, RunLoop, RunSettings
+from .loop import PLAIN_INPUT, Listener, RequestIds, RunInput, RunLoop, RunSettings
 from .run import Run
 from .session import Session, SessionHold
 from .shared_model import SharedModel
@@ -499,6 +499,8 @@ class Orchestrator:
         if isinstance(history, Session):
             session, attached = history.name, (*history.attachments(), *attached)
         if self.instructions is None and history is None and self.answer_type is None:
+            if context.deps is None and not streams and self.approve is None and not attached:
+                return PLAIN_INPUT
             return RunInput(deps=context.deps, streams=streams, approver=self.approve, attachments=attached)
         instructions = instructions_text(self.instructions, context)
         frame = Frame.of(self.strategy, instructions, read_history(history), self._answer_schema)
