@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from concertino.core.errors import PoolError
 from concertino.core.usage import Prices
+from concertino.members.foreign import as_specs
 from concertino.members.model_agent import ModelAgent, answering_with, describe_expert, model_agent
 from concertino.members.patterns import is_full_name, matches
 from concertino.members.routing import RouterSpec
@@ -81,9 +82,17 @@ class Pool:
         self._patterns = patterns
 
     @classmethod
-    def of(cls, *members: Spec, **roles: str) -> Pool:
-        """A pool of the given specs; keywords bind roles to models."""
-        return cls(members, roles=roles)
+    def of(cls, *members: Any, **roles: str) -> Pool:
+        """A pool of the given members; keywords bind roles to models.
+
+        Args:
+            members: specs; typed functions and bound methods; tools of LangChain, openai-agents, pydantic-ai (toolsets
+                too), smolagents, LlamaIndex or DSPy; pairs of an OpenAI function object and its function.
+
+        Raises:
+            SpecError: one of them is nothing of that, or its function has no types.
+        """
+        return cls([spec for member in members for spec in as_specs(member)], roles=roles)
 
     @classmethod
     def installed(cls, *patterns: str, manager: PluginManager | None = None) -> Pool:
@@ -355,9 +364,9 @@ class Pool:
             if not any(matches(member, pattern) for member in self.members):
                 raise PoolError(self._unknown("member", pattern, [member.name for member in self.members]))
 
-    def adding(self, *members: Spec) -> Pool:
-        """With more members at the end."""
-        return self._copy((*self.members, *members))
+    def adding(self, *members: Any) -> Pool:
+        """With more members at the end; what they may be, `of` says."""
+        return self._copy((*self.members, *(spec for member in members for spec in as_specs(member))))
 
     def bind(self, **roles: str) -> Pool:
         """With roles bound to models by name (`bind(worker="groq/llama-3.3-70b-versatile")`).
