@@ -1,4 +1,4 @@
-"""Members that were written for something else: functions, methods, OpenAI function objects, other frameworks' tools."""
+"""Members that were written for something else: functions, methods, OpenAI function objects, foreign tools."""
 
 from __future__ import annotations
 
