@@ -4,8 +4,8 @@
 
 Whatever can be called with JSON arguments becomes a `ToolSpec`: a function or bound method, an OpenAI function object
 with the function that does it, and tools of LangChain, openai-agents, pydantic-ai (toolsets too), smolagents,
-LlamaIndex and DSPy. An object is known by the package that its class comes from, so none of these is imported here, and none has
-to be installed.
+LlamaIndex and DSPy. An object is known by the package that its class comes from, so none of these is imported here, and
+none has to be installed.
 
 Invariant: arguments are validated against the schema that the model sees before the foreign code runs, as for any tool.
 """
