@@ -1,0 +1,36 @@
+"""Tools of smolagents: a function and a class."""
+
+import concertino as ct
+from calls import show
+from smolagents import Tool, tool
+
+
+@tool
+def travel(start: str, hours: int, by_bike: bool = False) -> str:
+    """Plan a journey.
+
+    Args:
+        start: where it begins
+        hours: how long it may take
+        by_bike: whether by bike
+    """
+    return f"{start}, {hours} h, {'bike' if by_bike else 'train'}"
+
+
+class Shout(Tool):
+    name = "shout"
+    description = "Say it loud."
+    inputs = {"text": {"type": "string", "description": "what to say"}}  # noqa: RUF012
+    output_type = "string"
+
+    def forward(self, text: str) -> str:
+        return text.upper()
+
+
+show(
+    ct.Pool.of(travel, Shout()),
+    ("travel", {"start": "Oslo", "hours": 2}),
+    ("shout", {"text": "hei"}),
+    ("travel", {"start": 1, "hours": 2}),
+    ("shout", {}),
+)
