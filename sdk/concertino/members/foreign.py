@@ -13,8 +13,10 @@ Invariant: arguments are validated against the schema that the model sees before
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
 from concertino.core.errors import SpecError
@@ -96,12 +98,10 @@ def _openai_agents(found: Any) -> Iterable[ToolSpec]:
     """`agents.FunctionTool`."""
 
     async def call(arguments: dict[str, Any], *, ctx: Any) -> Any:
-        import json
-
-        from agents.tool_context import ToolContext  # type: ignore[import-not-found, unused-ignore]
-
         text = json.dumps(arguments)
-        given = ToolContext(context=_deps(ctx), tool_name=found.name, tool_call_id=ctx.call_id, tool_arguments=text)
+        given = import_module("agents.tool_context").ToolContext(
+            context=_deps(ctx), tool_name=found.name, tool_call_id=ctx.call_id, tool_arguments=text
+        )
         return await found.on_invoke_tool(given, text)
 
     yield _made(found.name, found.description, found.params_json_schema, call, context="ctx")
@@ -117,11 +117,9 @@ def _pydantic_ai(found: Any) -> Iterable[ToolSpec]:
     schema = found.function_schema
 
     async def call(arguments: dict[str, Any], *, ctx: Any) -> Any:
-        from pydantic_ai import RunContext  # type: ignore[import-not-found, unused-ignore]
-        from pydantic_ai.usage import RunUsage  # type: ignore[import-not-found, unused-ignore]
-
-        given = RunContext(
-            deps=_deps(ctx), model=None, usage=RunUsage(), tool_call_id=ctx.call_id, tool_name=found.name
+        usage = import_module("pydantic_ai.usage").RunUsage()
+        given = import_module("pydantic_ai").RunContext(
+            deps=_deps(ctx), model=None, usage=usage, tool_call_id=ctx.call_id, tool_name=found.name
         )
         return await schema.call(schema.validator.validate_python(arguments), given)
 
