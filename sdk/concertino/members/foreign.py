@@ -99,7 +99,8 @@ def _openai_agents(found: Any) -> Iterable[ToolSpec]:
 
     async def call(arguments: dict[str, Any], *, ctx: Any) -> Any:
         text = json.dumps(arguments)
-        given = import_module("agents.tool_context").ToolContext(
+        about = {"tool_name": found.name, "tool_call_id": ctx.call_id, "tool_arguments": text}
+        given = import_module("agents.tool_context").ToolContext(context=_deps(ctx), **about)
             context=_deps(ctx), tool_name=found.name, tool_call_id=ctx.call_id, tool_arguments=text
         )
         return await found.on_invoke_tool(given, text)
