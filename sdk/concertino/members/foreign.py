@@ -101,8 +101,6 @@ def _openai_agents(found: Any) -> Iterable[ToolSpec]:
         text = json.dumps(arguments)
         about = {"tool_name": found.name, "tool_call_id": ctx.call_id, "tool_arguments": text}
         given = import_module("agents.tool_context").ToolContext(context=_deps(ctx), **about)
-            context=_deps(ctx), tool_name=found.name, tool_call_id=ctx.call_id, tool_arguments=text
-        )
         return await found.on_invoke_tool(given, text)
 
     yield _made(found.name, found.description, found.params_json_schema, call, context="ctx")
