@@ -69,9 +69,8 @@ if TYPE_CHECKING:
     from .pool.live import LivePool as LivePool
     from .pool.pool import Pool as Pool
     from .pool.shortlist import Shortlist as Shortlist
+    from .runs.handle import RunHandle as RunHandle
     from .runs.orchestrator import Orchestrator as Orchestrator
-    from .runs.orchestrator import RunHandle as RunHandle
-    from .runs.orchestrator import replay as replay
     from .runs.run import Round as Round
     from .runs.run import Run as Run
     from .runs.run import RunError as RunError
@@ -79,6 +78,7 @@ if TYPE_CHECKING:
     from .runs.session import SessionBusy as SessionBusy
     from .runs.session import SessionTurn as SessionTurn
     from .runs.stepped import SteppedRun as SteppedRun
+    from .runs.trace_replay import replay as replay
     from .strategies import *
     from .strategies.parallel_rounds import *
     from .traces import *
@@ -109,7 +109,9 @@ _NAMES = {
     "pool.shortlist": "Shortlist",
     "traces": "Trace TraceStore",
     "executor": "Executor Limits",
-    "runs.orchestrator": "Orchestrator RunHandle replay",
+    "runs.handle": "RunHandle",
+    "runs.orchestrator": "Orchestrator",
+    "runs.trace_replay": "replay",
     "runs.run": "Round Run RunError",
     "runs.session": "Session SessionBusy SessionTurn",
     "runs.stepped": "SteppedRun",

@@ -160,7 +160,7 @@ def replay(trace: str, folder: Path | None, strategy: str | None, settings: tupl
 
     JSON: {"run_id", "answer", "stop", "detail", "recorded": {"answer", "stop"}, "same"}
     """
-    from concertino.runs.orchestrator import replay as drive_again
+    from concertino.runs.trace_replay import replay as drive_again
 
     if settings and not strategy:
         raise UsageError("--set changes a strategy; name it with --strategy")

@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from concertino.core.approval import Approver, Decision
-from concertino.core.attachment import Attachment
 from concertino.core.budget import Budget
 from concertino.core.events import Event, Planned, RunEnded, RunStarted
 from concertino.core.model import ChatRequest, Reply, Sampling
@@ -25,12 +23,12 @@ from concertino.executor.text_teller import TextTeller
 from concertino.pool.pool import Pool
 from concertino.strategies import Act, Ask, Done, Machine
 from concertino.strategies.base.answer_reader import WholeText
-from concertino.strategies.base.frame import NO_FRAME, Frame
 from concertino.traces import JournalSink, TraceMemory
 
 from .answer_type import AnswerType, correction
 from .eager import EagerDispatcher
 from .run import Run, collect_rounds
+from .run_input import PLAIN_INPUT, RunInput
 
 Listener = Callable[[Event], None]
 _STOPS = {"budget_exhausted": "budget", "deadline": "deadline", "queue_deadline": "deadline"}
@@ -95,37 +93,6 @@ class RunSettings:
     before: Sequence[Callable[..., Any]]
     after: Sequence[Callable[..., Any]]
     with_leader: Callable[[Pool], Pool]
-
-
-@dataclass(frozen=True, slots=True)
-class RunInput:
-    """What a run is given beside its question.
-
-    Attributes:
-        frame: what stands around the strategy's messages.
-        answer_type: what the answer must be; None for a text.
-        deps: what `ctx.deps` gives.
-        streams: listeners get text as it is written.
-        approver: decides about calls that need approval.
-        decisions: what was decided already.
-        session: name of the session that the run is a turn of.
-        attachments: of the question and the history, or what is known of an earlier process.
-        spared: seconds before this process during which a person decided.
-    """
-
-    frame: Frame = NO_FRAME
-    answer_type: AnswerType | None = None
-    deps: Any = None
-    streams: bool = False
-    approver: Approver | None = None
-    decisions: Mapping[str, Decision] | None = None
-    session: str = ""
-    attachments: tuple[Attachment, ...] = ()
-    spared: float = 0.0
-
-
-PLAIN_INPUT = RunInput()
-"""A run that is given its question alone."""
 
 
 class RunLoop:
@@ -321,8 +288,7 @@ class RunLoop:
         fresh = step.messages[len(step.messages) - step.fresh :]
         listener: StreamListener | None = self.ahead
         if scope.streams:
-            speaker, finder = step.part or step.role, self.machine.answer_reader
-            listener = TextTeller(scope, name, speaker, finder, then=self.ahead)
+            listener = TextTeller(scope, name, step.part or step.role, self.machine.answer_reader, then=self.ahead)
         return await executor.ask(role, request, scope, call_id=name, role=step.role, fresh=fresh, listener=listener)
 
     def framed(self, step: Ask) -> Ask:

@@ -12,41 +12,50 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from concertino.core.approval import Approver, Decision, as_decision
+from concertino.core.approval import Approver, Decision
 from concertino.core.attachment import Attachment
 from concertino.core.budget import Budget
 from concertino.core.errors import BudgetError, PoolError, TraceError, UsageError
 from concertino.core.events import Event, RunStarted
-from concertino.core.model import Message, Model, Reply, Sampling
+from concertino.core.model import Message, Model, Sampling
 from concertino.executor import Duplicates, Executor
 from concertino.executor.model_call import refused_attachments
 from concertino.members.context import RunContext
-from concertino.members.specs import ModelSpec, Spec, ToolSpec
+from concertino.members.specs import ModelSpec, ToolSpec
 from concertino.pool.live import LivePool
 from concertino.pool.orchestrator_agent import Instructions
 from concertino.pool.pool import Pool
-from concertino.strategies import Ask, Done, Machine, Strategy, TaskContext
+from concertino.strategies import Machine, Strategy, TaskContext
 from concertino.strategies.base.frame import Frame, instructions_text
 from concertino.strategies.built_in import DEFAULT_STRATEGY, installed_strategy
 from concertino.traces import Durability, JournalSink, Trace, TraceMemory, TraceStore
 from concertino.traces.trace import header
 
 from .answer_type import AnswerType
+from .handle import RunHandle
 from .history import read_history
-from .loop import PLAIN_INPUT, Listener, RequestIds, RunInput, RunLoop, RunSettings
+from .loop import Listener, RunLoop, RunSettings
 from .run import Run
+from .run_input import PLAIN_INPUT, Question, RunInput, read_question
 from .session import Session, SessionHold
+from .setup import (
+    RESUMABLE,
+    chosen_sampling,
+    decisions_about,
+    fingerprint,
+    input_setup,
+    recorded_sampling,
+    refuse_changes,
+)
 from .shared_model import SharedModel
 from .stepped import SteppedRun
 
@@ -59,15 +68,10 @@ _NOTHING_TO_LEAD = "the pool holds no tool and no agent, so there is nothing to 
 _OFFER = 'offer its models as agents with pool.offering("*"), or `offer = ["*"]` in the pool file'
 
 
-Question = str | Attachment | Sequence[str | Attachment]
-"""What is asked: a text, or texts and attachments in order."""
 History = Run | Session | SessionHold | Sequence[Message | Mapping[str, Any]] | None
 """Earlier turns of a conversation."""
 Arrange = Callable[[str, Pool], Pool]
 """From a question and a pool to the pool that a run gets: fewer members, or another order."""
-
-_RESUMABLE = ("cancelled", "crashed", "suspended")
-"""Reasons of a recorded end after which a run may be resumed."""
 
 
 class Orchestrator:
@@ -214,7 +218,7 @@ class Orchestrator:
             if hold is not None:
                 history, trace = hold.session, hold.session.store.folder if trace is None else trace
                 budget = hold.session.left(budget or Budget())
-            asked, attached = _read_question(question)
+            asked, attached = read_question(question)
             budget = budget or Budget()
             pool = self._with_model(self._arranged(asked, _current(pool, budget)))
             run_id = run_id or new_run_id()
@@ -222,7 +226,7 @@ class Orchestrator:
             given = self._given(RunContext(run_id, asked, deps), history, stream_text, attached)
             self._check_attachments(pool, given.attachments)
             machine = self._begin(asked, pool, budget, self.sampling)
-            setup = {**self._setup(pool, budget), **_given_setup(given), "durability": durability}
+            setup = {**self._setup(pool, budget), **input_setup(given), "durability": durability}
             # The trace file comes last: a run that is refused above leaves no file.
             sink = None
             if trace is not None:
@@ -257,7 +261,7 @@ class Orchestrator:
         """
         if self.executor is None:
             raise UsageError("stepped runs share an executor: Orchestrator(..., executor=Executor())")
-        asked, attached = _read_question(question)
+        asked, attached = read_question(question)
         budget = budget or Budget()
         pool = self._with_model(self._arranged(asked, _current(pool, budget)))
         self._check_budget(pool, budget)
@@ -265,7 +269,7 @@ class Orchestrator:
         given = self._given(RunContext(run_id, asked, deps), history, False, attached)
         self._check_attachments(pool, given.attachments)
         machine = self._begin(asked, pool, budget, self.sampling)
-        setup = {**self._setup(pool, budget), **_given_setup(given)}
+        setup = {**self._setup(pool, budget), **input_setup(given)}
         begun = RunStarted(run_id, asked, setup, round(time.time(), 3))
         drive = RunLoop(self._settings(), machine, pool, budget, self._rounds(budget), begun, given=given)
         return SteppedRun(drive, self.executor)
@@ -359,8 +363,8 @@ class Orchestrator:
         known = Trace.load(target)
         durability: Durability = known.setup.get("durability", "process")
         pool = self._with_model(_current(pool, Budget()))
-        chosen = _decisions(known, decisions or {})
-        if finished == "recall" and known.finished and known.records[-1]["stop"] not in _RESUMABLE:
+        chosen = decisions_about(known, decisions or {})
+        if finished == "recall" and known.finished and known.records[-1]["stop"] not in RESUMABLE:
             run = await self._resumed(known, pool, None, on_event, deps, {})
             run.path = target
             return run
@@ -369,7 +373,7 @@ class Orchestrator:
             # Until the run owns the journal, an error must close it, or the file stays locked.
             undo.callback(journal.close)
             known = Trace.load(target)  # again, now that no other process can write to it
-            if known.finished and known.records[-1]["stop"] not in _RESUMABLE:
+            if known.finished and known.records[-1]["stop"] not in RESUMABLE:
                 stop = known.records[-1]["stop"]
                 raise TraceError(f"{target}: the run is finished ({stop}); there is nothing to resume")
             hold = None
@@ -415,8 +419,8 @@ class Orchestrator:
             attachments=tuple(known.attachments()),
             spared=spared,
         )
-        _refuse_changes(known, {**self._setup(pool, budget), **_given_setup(given)})
-        machine = self._begin(known.question, pool, budget, _recorded_sampling(known))
+        refuse_changes(known, {**self._setup(pool, budget), **input_setup(given)})
+        machine = self._begin(known.question, pool, budget, recorded_sampling(known))
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
         memory, rounds = TraceMemory(known), self._rounds(budget)
         settings, elapsed = self._settings(), known.seconds()
@@ -541,142 +545,15 @@ class Orchestrator:
             **tools,
             "strategy": self.strategy.to_json(),
             "pool": pool.id,
-            "members": {member.name: _digest(member) for member in pool.members},
+            "members": {member.name: fingerprint(member) for member in pool.members},
             "roles": pool.roles,
             **({"aliases": aliases} if (aliases := pool.aliases) else {}),
             "budget": budget.to_json(),
             "duplicates": self.duplicates,
             **({"eager": True} if self.eager else {}),
             **({"arranged": True} if self.arrange is not None else {}),
-            **({"sampling": _chosen(self.sampling)} if self.sampling != Sampling() else {}),
+            **({"sampling": chosen_sampling(self.sampling)} if self.sampling != Sampling() else {}),
         }
-
-
-class RunHandle:
-    """An active run. Await it for the `Run`."""
-
-    def __init__(self, drive: RunLoop) -> None:
-        self.id = drive.begun.run_id
-        self._drive = drive
-        self.task = asyncio.ensure_future(drive.run())
-
-    def __await__(self) -> Generator[Any, None, Run]:
-        return self._wait().__await__()
-
-    async def _wait(self) -> Run:
-        try:
-            # Shielded: a cancelled caller ends the run through `cancel`, which waits until it has ended in order.
-            return await asyncio.shield(self.task)
-        except asyncio.CancelledError:
-            if not self.task.done():
-                await self.cancel()
-            raise
-
-    def ends_turn_of(self, hold: SessionHold) -> None:
-        """Add the run to a session when it has ended, and give the session back."""
-
-        def end(task: asyncio.Task[Run]) -> None:
-            try:
-                run = self._drive.collect()
-                # A run that can be resumed adds its turn when it has ended in truth.
-                if run.stop not in _RESUMABLE:
-                    hold.session.add(run)
-            except TraceError as error:
-                logger.error("%s", error)
-            finally:
-                hold.release()
-
-        self.task.add_done_callback(end)
-
-    async def cancel(self) -> Run:
-        """Stop the run and its calls, and return what was done; `stop` is `cancelled`."""
-        if not self.task.done():
-            self.task.cancel()
-        with contextlib.suppress(asyncio.CancelledError, Exception):
-            await asyncio.wait({self.task})
-        if self._drive.scope is None and self._drive.sink is not None:
-            self._drive.sink.close()  # cancelled before its first step: no loop closes it
-        return self._drive.collect()
-
-
-def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
-    """Drive a machine from a trace, without any model or tool: the same texts and observations give the same end.
-
-    Args:
-        strategy: instead of the recorded one, to see how another reader or another limit would have continued.
-
-    Raises:
-        TraceError: the machine wants something that the trace does not have (says what and where).
-    """
-    setup = trace.setup
-    if strategy is None:
-        strategy = installed_strategy(setup["strategy"]["name"]).from_json(setup["strategy"])
-    budget = Budget(**setup.get("budget", {}))
-    tools, sampling = setup.get("tools", ()), _recorded_sampling(trace)
-    machine = strategy.begin(TaskContext(trace.question, tools, budget.rounds, budget.parallel, sampling=sampling))
-    # A router's further tries are recorded as `ask.1~2`; the reply belongs to `ask.1`.
-    replies = {record["id"].partition("~")[0]: record["reply"] for record in trace.of_kind("reply")}
-    request_ids = RequestIds()
-    results = {seen.call_id: seen for seen in trace.observations()}
-    while True:
-        step = machine.step()
-        if isinstance(step, Done):
-            return _as_corrected(step, trace, replies)
-        if isinstance(step, Ask):
-            reply = replies.get(request_ids.name(step))
-            # As the run did, so that requests get the numbers that they had.
-            request_ids.prefetch(machine)
-            if reply is None:
-                end = trace.records[-1]
-                if end["t"] == "end":
-                    return Done(end["answer"], end["stop"], end["detail"])
-                raise TraceError(
-                    f"trace {trace.run_id}: it ends before the {step.role} was asked again; resume it instead"
-                )
-            machine.on_reply(Reply.from_json(reply))
-        else:
-            missing = [call.id for call in step.plan.calls if f"{step.round}.{call.id}" not in results]
-            if missing:
-                raise TraceError(
-                    f"trace {trace.run_id}: round {step.round} wants call {missing[0]}, which is not recorded"
-                )
-            machine.observe([results[f"{step.round}.{call.id}"] for call in step.plan.calls])
-
-
-def _as_corrected(done: Done, trace: Trace, replies: Mapping[str, Any]) -> Done:
-    """The end with a typed answer: as the last request made it, if there was one."""
-    last = replies.get(f"answer.{sum(name.startswith('answer.') for name in replies)}")
-    end = trace.records[-1]
-    if last is None or end["t"] != "end":
-        return done
-    if end["answer"] is None:
-        return Done(None, end["stop"], end["detail"])
-    return replace(done, answer=last["text"])
-
-
-def _decisions(known: Trace, given: Mapping[str, Decision | bool]) -> dict[str, Decision]:
-    """The decisions about calls of a run.
-
-    Raises:
-        UsageError: one is about a call that does not wait; names those that do.
-    """
-    waiting = known.pending()
-    for call_id in given:
-        if call_id not in waiting:
-            there = ", ".join(f"{name} ({record['name']})" for name, record in waiting.items()) or "none"
-            raise UsageError(f"decisions[{call_id!r}]: no such call of run {known.run_id} waits; there are {there}")
-    return {call_id: as_decision(value, f"decisions[{call_id!r}]") for call_id, value in given.items()}
-
-
-def _given_setup(given: RunInput) -> dict[str, Any]:
-    """What a trace keeps of a run's input; nothing of `deps`."""
-    frame, answer_type = given.frame, given.answer_type
-    return {
-        **({"instructions": frame.told} if frame.told else {}),
-        **({"history": [message.to_json() for message in frame.history]} if frame.history else {}),
-        **({"answer_schema": answer_type.schema} if answer_type is not None else {}),
-        **({"session": given.session} if given.session else {}),
-    }
 
 
 def _hold_of(history: Any) -> SessionHold | None:
@@ -718,61 +595,9 @@ def _current(pool: Pool | LivePool, budget: object) -> Pool:
     return pool
 
 
-def _read_question(question: Any) -> tuple[str, tuple[Attachment, ...]]:
-    """The question as a text, with marks for its attachments, and these."""
-    parts = [question] if isinstance(question, (str, Attachment)) or not isinstance(question, Sequence) else question
-    for place, part in enumerate(parts):
-        if not isinstance(part, (str, Attachment)):
-            where = f"question[{place}]" if parts is question else "the question"
-            raise UsageError(
-                f"{where} is a {type(part).__name__} ({part!r}); give a text, an Image, an Audio or a File"
-            )
-    text = "\n".join(part if isinstance(part, str) else part.mark for part in parts)
-    if not text.strip():
-        raise UsageError(f"the question is empty ({question!r}); give a text")
-    return text, tuple(part for part in parts if isinstance(part, Attachment))
-
-
 def _least(spec: ToolSpec, unit: str) -> float:
     return spec.cost.units if unit == "units" else spec.cost.usd
 
 
 def _trace_path(path: Path, run_id: str) -> Path:
     return TraceStore(path).path_for(run_id) if path.is_dir() or not path.suffix else path
-
-
-def _digest(member: Spec) -> str:
-    # A description may hold lone surrogates, which strict UTF-8 refuses.
-    return hashlib.sha256(member.canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-
-def _chosen(sampling: Sampling) -> dict[str, Any]:
-    """The fields of a sampling that are set, as plain JSON data."""
-    given = [(field, getattr(sampling, field.name)) for field in fields(sampling)]
-    chosen = {field.name: value for field, value in given if value != field.default}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
-
-
-def _recorded_sampling(trace: Trace) -> Sampling:
-    """How the run of a trace samples."""
-    known = {field.name for field in fields(Sampling)}
-    said: dict[str, Any] = {key: value for key, value in trace.setup.get("sampling", {}).items() if key in known}
-    return Sampling(**{**said, "stop": tuple(said.get("stop", ()))})
-
-
-def _refuse_changes(known: Trace, setup: Mapping[str, Any]) -> None:
-    """A run is only resumed on what it began with."""
-    before = known.setup
-    changes = []
-    if before["strategy"] != setup["strategy"]:
-        changes.append(f"strategy {before['strategy']} is now {setup['strategy']}")
-    old, new = before["members"], setup["members"]
-    changes += [f"{name} is missing" for name in old if name not in new]
-    changes += [f"{name} is new" for name in new if name not in old]
-    changes += [f"{name} has changed" for name in new if name in old and old[name] != new[name]]
-    if before.get("answer_schema") != setup.get("answer_schema"):
-        changes.append("answer_type is another one")
-    if before["roles"] != setup["roles"]:
-        changes.append(f"roles {before['roles']} are now {setup['roles']}")
-    if changes:
-        raise TraceError(f"trace {known.run_id} cannot be resumed on another set-up: {'; '.join(changes[:6])}")

@@ -5,18 +5,17 @@
     await leader.run("And tomorrow?", pool=pool, history=session)           # hours later, in another process
     session.fork("ada-2")
 
-Its file, `<folder>/<name>.session.jsonl`, has one line per turn: the run, its question, what its calls returned, its
-answer and its usage. Each run's trace lies beside it. Pool and strategy may change from turn to turn.
+Its file, `<folder>/<name>.session.jsonl`, is a journal with one record per turn: the run, its question, what its calls
+returned, its answer and its usage. Each run's trace lies beside it. Pool and strategy may change from turn to turn.
 
-Invariants: one run at a time works on a session; a turn is added with one write when its run has ended, so a killed
-process loses no finished turn, and a run that can still be resumed adds its turn when that has been done.
+Invariants: one run at a time works on a session, for it holds the journal open; a turn is added with one write when its
+run has ended, so a killed process loses no finished turn, and a run that can still be resumed adds its turn when that
+has been done.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import re
 import time
 from dataclasses import dataclass, fields
@@ -28,9 +27,10 @@ from concertino.core.errors import BudgetError, ConcertinoError, TraceError, Usa
 from concertino.core.model import Message
 from concertino.core.usage import NOTHING, Usage
 from concertino.traces import TraceStore
-from concertino.traces.disk import write_all
-from concertino.traces.journal_errors import JournalLocked
-from concertino.traces.journal_lock import WriterLock
+from concertino.traces.journal import Journal
+from concertino.traces.journal_errors import JournalExists, JournalLocked
+from concertino.traces.journal_reader import read_journal
+from concertino.traces.trace import VERSION
 
 from .history import observed_text, said_by
 
@@ -80,12 +80,13 @@ class SessionTurn:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> SessionTurn:
-        """The inverse of `to_json`."""
+        """The inverse of `to_json`; a record of the journal also has its number."""
+        data = {key: value for key, value in data.items() if key != "n"}
         return cls(**{**data, "usage": Usage.from_json(data["usage"])})
 
 
 class Session:
-    """A conversation by name, in a folder of traces. Nothing is written before its first turn.
+    """A conversation by name, in a folder of traces. Its file is made when the first run begins.
 
     Args:
         name: letters, digits, `_`, `.`, `@` or `-`.
@@ -128,20 +129,15 @@ class Session:
         Raises:
             TraceError: the file is damaged; says where.
         """
-        try:
-            lines = self.path.read_bytes().split(b"\n")
-        except FileNotFoundError:
+        if not self.path.is_file():
             return []
-        except OSError as error:
-            raise TraceError(f"{self.path}: {error.strerror}") from error
-        found = []
-        # What follows the last line break was torn off by a kill, and its run can be resumed.
-        for number, line in enumerate(lines[:-1], 1):
-            try:
-                found.append(SessionTurn.from_json(json.loads(line)))
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
-                raise TraceError(f"{self.path}, line {number}: not a turn of a session ({error})") from None
-        return found
+        file = read_journal(self.path)
+        if file.damage is not None and not file.damage.torn:
+            raise TraceError(f"{self.path}: {file.damage}")
+        try:
+            return [SessionTurn.from_json(record) for record in file.records]
+        except (TypeError, KeyError, AttributeError) as error:
+            raise TraceError(f"{self.path}: it holds something that is not a turn of a session ({error})") from None
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -184,13 +180,12 @@ class Session:
             UsageError: a session of that name exists.
         """
         twin = Session(name, self.store, busy=self.busy, budget=self.budget)
-        data = self.path.read_bytes() if self.path.is_file() else b""
-        twin.store.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            with twin.path.open("xb") as file:
-                file.write(data[: data.rfind(b"\n") + 1])
-        except FileExistsError:
-            raise UsageError(f"a session {name!r} exists in {self.store.folder}; choose another name") from None
+        turns = self.turns
+        if twin.path.exists():
+            raise UsageError(f"a session {name!r} exists in {self.store.folder}; choose another name")
+        with SessionHold(twin) as hold:
+            for turn in turns:
+                hold.write(turn)
         return twin
 
     def delete(self, *, traces: bool = False) -> None:
@@ -242,58 +237,47 @@ class Session:
                     raise
             await asyncio.sleep(_POLL)
 
-    def add(self, run: Run) -> None:
-        """Add the turn of a run that has ended. Twice the same run is added once.
-
-        Raises:
-            TraceError: the file cannot be written.
-        """
-        if any(turn.run_id == run.id for turn in self.turns):
-            return
-        turn = SessionTurn(
-            run.id, run.question, observed_text(run), run.answer, run.stop, run.usage, round(time.time(), 3)
-        )
-        line = json.dumps(turn.to_json(), ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
-        try:
-            self.store.folder.mkdir(parents=True, exist_ok=True)
-            fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-            try:
-                # What a kill tore off is cut away, so that the turn begins a line.
-                os.ftruncate(fd, self.path.read_bytes().rfind(b"\n") + 1)
-                write_all(fd, line)
-            finally:
-                os.close(fd)
-        except OSError as error:
-            raise TraceError(f"{self.path}: the turn of run {run.id} was not kept ({error.strerror})") from error
-
 
 class SessionHold:
     """The right to work on a session, until `release` or the end of the process.
 
     Raises:
         SessionBusy: another run has it.
+        TraceError: the file cannot be written, or is no session.
     """
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        session.store.folder.mkdir(parents=True, exist_ok=True)
-        # A file of its own: the session's is replaced by nobody, but may not exist yet.
-        path = session.store.folder / f".{session.name}.session.lock"
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        path = session.path
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._lock = WriterLock(path, self._fd)
+            try:
+                self._journal = Journal.create(path, {"t": "header", "v": VERSION, "format": "concertino-session"})
+            except JournalExists:
+                self._journal, _ = Journal.resume(path)
         except JournalLocked as error:
-            os.close(self._fd)
             raise SessionBusy(
                 f"session {session.name!r}: another run works on it; wait for it, or fork the session"
             ) from error
 
+    def add(self, run: Run) -> None:
+        """Add the turn of a run that has ended. Twice the same run is added once.
+
+        Raises:
+            TraceError: the file cannot be written.
+        """
+        if any(turn.run_id == run.id for turn in self.session.turns):
+            return
+        at = round(time.time(), 3)
+        self.write(SessionTurn(run.id, run.question, observed_text(run), run.answer, run.stop, run.usage, at))
+
+    def write(self, turn: SessionTurn) -> None:
+        """Add a turn."""
+        self._journal.append(turn.to_json())
+
     def release(self) -> None:
         """Give it back."""
-        if self._fd >= 0:
-            self._lock.release()
-            os.close(self._fd)
-            self._fd = -1
+        self._journal.close()
 
     def __enter__(self) -> Self:
         return self

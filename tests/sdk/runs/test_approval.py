@@ -228,10 +228,6 @@ async def test_what_waits_for_the_call_runs_after_it_and_nothing_of_it_is_kept_b
         await executor.release(scope)
 
 
-def approvals_of(run_or_path: Any) -> dict[str, bool]:
-    return dict.fromkeys(ct.Trace.load(run_or_path).pending(), True)
-
-
 @pytest.mark.parametrize("seed", range(200))
 async def test_random_plans_killed_anywhere_end_as_if_nothing_had_happened(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)

@@ -255,9 +255,6 @@ async def test_without_a_type_the_text_is_the_output() -> None:
 async def test_a_resumed_run_has_its_instructions_history_and_type_again(tmp_path: Path) -> None:
     path = tmp_path / "r.trace.jsonl"
 
-    def broken(request: ct.ChatRequest) -> str:
-        raise KeyboardInterrupt
-
     history = [ct.Message("user", "a"), ct.Message("assistant", "b")]
     told = iter(["first", "second"])
     leader = ct.Orchestrator(

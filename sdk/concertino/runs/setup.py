@@ -1,0 +1,85 @@
+"""What a run began with, as its trace keeps it, and what must be the same when it is resumed.
+
+Invariant: nothing of `deps` is in it, and everything in it is plain JSON data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from concertino.core.approval import Decision, as_decision
+from concertino.core.errors import TraceError, UsageError
+from concertino.core.model import Sampling
+from concertino.members.specs import Spec
+from concertino.traces import Trace
+
+from .run_input import RunInput
+
+RESUMABLE = ("cancelled", "crashed", "suspended")
+"""Reasons of a recorded end after which a run may be resumed."""
+
+
+def input_setup(given: RunInput) -> dict[str, Any]:
+    """What a trace keeps of a run's input; nothing of `deps`."""
+    frame, answer_type = given.frame, given.answer_type
+    return {
+        **({"instructions": frame.told} if frame.told else {}),
+        **({"history": [message.to_json() for message in frame.history]} if frame.history else {}),
+        **({"answer_schema": answer_type.schema} if answer_type is not None else {}),
+        **({"session": given.session} if given.session else {}),
+    }
+
+
+def fingerprint(member: Spec) -> str:
+    """What tells whether a member has changed: 12 digits of the SHA-256 of what the outside sees of it."""
+    # A description may hold lone surrogates, which strict UTF-8 refuses.
+    return hashlib.sha256(member.canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def chosen_sampling(sampling: Sampling) -> dict[str, Any]:
+    """The fields of a sampling that are set, as plain JSON data."""
+    given = [(field, getattr(sampling, field.name)) for field in fields(sampling)]
+    chosen = {field.name: value for field, value in given if value != field.default}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
+
+
+def recorded_sampling(trace: Trace) -> Sampling:
+    """How the run of a trace samples."""
+    known = {field.name for field in fields(Sampling)}
+    said: dict[str, Any] = {key: value for key, value in trace.setup.get("sampling", {}).items() if key in known}
+    return Sampling(**{**said, "stop": tuple(said.get("stop", ()))})
+
+
+def decisions_about(known: Trace, given: Mapping[str, Decision | bool]) -> dict[str, Decision]:
+    """The decisions about calls of a run.
+
+    Raises:
+        UsageError: one is about a call that does not wait; names those that do.
+    """
+    waiting = known.pending()
+    for call_id in given:
+        if call_id not in waiting:
+            there = ", ".join(f"{name} ({record['name']})" for name, record in waiting.items()) or "none"
+            raise UsageError(f"decisions[{call_id!r}]: no such call of run {known.run_id} waits; there are {there}")
+    return {call_id: as_decision(value, f"decisions[{call_id!r}]") for call_id, value in given.items()}
+
+
+def refuse_changes(known: Trace, setup: Mapping[str, Any]) -> None:
+    """A run is only resumed on what it began with."""
+    before = known.setup
+    changes = []
+    if before["strategy"] != setup["strategy"]:
+        changes.append(f"strategy {before['strategy']} is now {setup['strategy']}")
+    old, new = before["members"], setup["members"]
+    changes += [f"{name} is missing" for name in old if name not in new]
+    changes += [f"{name} is new" for name in new if name not in old]
+    changes += [f"{name} has changed" for name in new if name in old and old[name] != new[name]]
+    if before.get("answer_schema") != setup.get("answer_schema"):
+        changes.append("answer_type is another one")
+    if before["roles"] != setup["roles"]:
+        changes.append(f"roles {before['roles']} are now {setup['roles']}")
+    if changes:
+        raise TraceError(f"trace {known.run_id} cannot be resumed on another set-up: {'; '.join(changes[:6])}")
