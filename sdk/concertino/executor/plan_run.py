@@ -240,7 +240,11 @@ class PlanRun(CallOwner):
     async def _ask_a_person(
         self, index: int, bound: BoundTool, arguments: Any, repairs: tuple[str, ...], request: ApprovalRequest
     ) -> None:
-        decision = await decide(self, request)
+        try:
+            decision = await decide(self, request)
+        except Exception as error:
+            # Not on record, so it must not run; and the plan must not wait for ever.
+            decision = Deny(f"its decision could not be recorded: {error}")
         if not self.cancelled:
             self._follow(index, request.call_id, bound, arguments, repairs, decision)
 

@@ -82,7 +82,8 @@ def concertino_before_call(spec: ToolSpec, arguments: dict[str, Any], call_id: s
     """Called before each call of a tool or agent, with validated arguments; the first result that is not None wins.
 
     Return None to let the call run, an `Observation` to answer it without running (a cache, a recording; its
-    `usage` counts against the budget), or raise `PermissionError` to refuse it (an approval).
+    `usage` counts against the budget), or raise `PermissionError` to refuse it (a policy). A person is asked by the
+    member's own `approval=`, which costs no time limit.
     """
 
 

@@ -210,6 +210,8 @@ class PluginManager:
                     try:
                         specs += self._by_name(pattern)
                     except PoolError as error:
+                        if not specs:  # it publishes nothing, so there is no other name to suggest
+                            raise
                         refused = f"; {error}"
                 self._check_matched(pattern, specs, refused)
             return [s for s in specs if any(p == s.name if p in own else matches(s, p) for p in patterns)]
@@ -269,7 +271,8 @@ class PluginManager:
         except PluginFault as fault:
             raise PluginError(f"{plugin.label} cannot declare {full!r}: {fault}") from fault
         if spec is None:
-            raise PoolError(f"model {full!r}: {wrong[0]}") from wrong[0]
+            # The provider knows the short name alone.
+            raise PoolError(f"model {full!r}: {str(wrong[0]).removeprefix(f'model {short!r}: ')}") from wrong[0]
         return spec if spec.options is not None else spec.with_(options=options)
 
     def _check_settings(self) -> None:

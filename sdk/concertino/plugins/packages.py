@@ -8,7 +8,6 @@ from __future__ import annotations
 _KEYS = {
     "openai": "OPENAI_API_KEY",
     "azure": "AZURE_OPENAI_API_KEY and AZURE_OPENAI_ENDPOINT",
-    "anthropic": "ANTHROPIC_API_KEY",
     "bedrock": "AWS_BEARER_TOKEN_BEDROCK and AWS_REGION",
     "deepseek": "DEEPSEEK_API_KEY",
     "google": "GEMINI_API_KEY",

@@ -80,7 +80,7 @@ def test_a_model_that_a_role_needs_is_not_made_again_after_it_was_left_out(maker
     [
         ("maker/none", "no model is called none"),
         ("makr/x", "no installed provider is called 'makr'; did you mean 'maker'?"),
-        ("anthropic/x", r"install it: pip install 'concertino\[anthropic\]', and set ANTHROPIC_API_KEY"),
+        ("groq/x", r"install it: pip install 'concertino\[groq\]', and set GROQ_API_KEY"),
         ("llama.cpp/x", r"install it: pip install 'concertino\[llama-cpp\]'"),
     ],
 )

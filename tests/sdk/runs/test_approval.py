@@ -178,6 +178,31 @@ async def test_a_cancelled_run_stops_waiting() -> None:
     assert not [task for task in asyncio.all_tasks() if "_ask_a_person" in repr(task)]
 
 
+async def test_a_decision_that_cannot_be_recorded_lets_nothing_run_and_nobody_wait(tmp_path: Path) -> None:
+    from concertino.traces import JournalSink
+
+    bank = Bank()
+
+    class Full(JournalSink):
+        def append(self, event: Any) -> None:
+            if isinstance(event, ct.events.Decided):
+                raise ct.TraceError("the disk is full")
+            super().append(event)
+
+    async with ct.Executor() as executor:
+        sink = Full.create(
+            tmp_path / "r.trace.jsonl", {"t": "header", "v": 1, "format": "concertino-trace", "run": "r"}
+        )
+        scope = executor.open(bank.pool(), sink=sink, approver=lambda request: True)
+        plan = ct.Plan([ct.Call("pay", {"amount": 1})])
+        (seen,) = await asyncio.wait_for(executor.run_plan(plan, scope), 5)
+        await executor.release(scope)
+        sink.close()
+    assert seen.error is not None
+    assert "its decision could not be recorded: the disk is full" in seen.error.message
+    assert not bank.paid
+
+
 # -- suspended ---------------------------------------------------------------------------------------------------------
 
 

@@ -232,9 +232,9 @@ async def test_an_answer_that_never_gets_its_type_is_no_answer() -> None:
 
 async def test_a_budget_that_is_used_up_ends_the_correcting() -> None:
     model = ScriptedModel("<answer>words</answer>", strict=False)
-    run = await ct.Orchestrator(model, answer_type=Weather).run("q", pool=POOL, budget=ct.Budget(tokens=2500))
-    assert run.output is None
-    assert run.stop in ("budget", "format")
+    run = await ct.Orchestrator(model, answer_type=Weather).run("q", pool=POOL, budget=ct.Budget(tokens=1200))
+    assert (run.output, run.answer, run.stop) == (None, None, "budget")
+    assert len(model.requests) == 3, "the answer, and what the budget had room for"
 
 
 def test_a_type_without_a_schema_is_refused_when_the_orchestrator_is_made() -> None:

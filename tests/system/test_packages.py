@@ -1,0 +1,49 @@
+"""What messages say of missing packages: every provider of the tree, its extra, and the key of its preset."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+from concertino.plugins.packages import _KEYS, install_provider
+from concertino_openai.dialects import PRESETS
+from concertino_openai.services import Service
+from tree import ROOT
+
+
+def project(path: str) -> Any:
+    return tomllib.loads((ROOT / path / "pyproject.toml").read_text())["project"]
+
+
+EXTRAS = project(".")["optional-dependencies"]
+SERVICES = project("providers/openai")["entry-points"]["concertino"]
+
+
+@pytest.mark.parametrize("name", sorted(_KEYS))
+def test_the_extra_that_a_message_names_exists_and_brings_a_package_of_the_tree(name: str) -> None:
+    extra = name.replace(".", "-")
+    assert f"pip install 'concertino[{extra}]'" in install_provider(name)
+    (requirement,) = EXTRAS[extra]
+    package = requirement.split(">")[0].removeprefix("concertino-")
+    assert (ROOT / "providers" / package).is_dir()
+    assert package == name or name in SERVICES
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_the_message_of_a_service_names_the_key_and_the_variables_of_its_preset(name: str) -> None:
+    from concertino_openai.options import PLACEHOLDER
+
+    preset = PRESETS[name]
+    for variable in filter(None, [preset.key_env, *PLACEHOLDER.findall(preset.base_url)]):
+        assert variable in install_provider(name)
+
+
+def test_every_entry_point_of_a_service_is_the_service_of_that_name() -> None:
+    from concertino_openai import services
+
+    for name, target in SERVICES.items():
+        if ":" in target:
+            found = getattr(services, target.partition(":")[2])
+            assert isinstance(found, Service)
+            assert found.name == name
