@@ -66,8 +66,8 @@ async def test_a_pair_of_an_openai_function_object_and_its_function_is_a_member(
 @pytest.mark.parametrize(
     ("member", "said"),
     [
-        (object(), "is no member of a pool; give a spec"),
-        ("search", "'search' is no member of a pool"),
+        (object(), "cannot be a member of a pool; give a spec"),
+        ("search", "'search' cannot be a member of a pool"),
         (lambda x: x, "has no annotation; the model needs its type"),
         (({"type": "function"}, double), "expected an OpenAI function object with a name"),
     ],

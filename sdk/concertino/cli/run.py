@@ -315,7 +315,7 @@ def _decisions(approve: tuple[str, ...], deny: tuple[str, ...]) -> Decisions:
 
 
 def _again(orchestrator: Orchestrator, path: Path | None, pool: Pool) -> Callable[[Decisions], Begin] | None:
-    """How a suspended run goes on; None for a run without a trace."""
+    """How a suspended run is resumed; None for a run without a trace."""
     if path is None:
         return None
 

@@ -83,8 +83,11 @@ class Memory(Protocol):
 
 
 class Clocks:
-    """Deadlines that stand still. What has one (`deadline`) is held, once or several times, and goes on when released
-    as often; its deadline is then later by the time in between."""
+    """Deadlines that stand still.
+
+    Anything with a `deadline` can be held, several times if need be. When it has been released as often, its clock runs
+    again, and its deadline is later by the time in between.
+    """
 
     __slots__ = ("_held",)
 

@@ -48,8 +48,9 @@ from concertino.members.patterns import matches
 from concertino.members.routing import RouterSpec, router_of
 from concertino.members.specs import ModelSpec, Spec
 
+from .named_models import full_name
 from .orchestrator_agent import OrchestratorAgent, orchestrator_of
-from .pool import Pool, full_name
+from .pool import Pool
 
 if TYPE_CHECKING:
     from concertino.plugins.manager import PluginManager

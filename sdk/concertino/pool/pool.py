@@ -30,6 +30,7 @@ from concertino.members.patterns import is_full_name, matches
 from concertino.members.routing import RouterSpec
 from concertino.members.specs import ModelSpec, Spec, ToolSpec, canonical_text, function_object
 
+from .named_models import full_name, named_models, names_of_roles
 from .views import ContextCost, Member, PoolDiff
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Pool:
         aliases: Mapping[str, str] | None = None,
     ) -> None:
         members = tuple(members)
-        self._fill((*members, *_named_models(_of_roles(roles), members)), roles, aliases)
+        self._fill((*members, *named_models(names_of_roles(roles), members)), roles, aliases)
         self._check()
 
     def _fill(
@@ -117,7 +118,7 @@ class Pool:
 
         def members() -> tuple[Spec, ...]:
             found = manager.specs(patterns)
-            return (*found, *_named_models(_of_roles(roles), found, manager))
+            return (*found, *named_models(names_of_roles(roles), found, manager))
 
         pool._fill(members, roles, aliases, manager, patterns)
         return pool
@@ -381,7 +382,7 @@ class Pool:
         if (importer := self._importer) is not None:
             patterns = self._patterns and (*self._patterns, *bound.values())
             return Pool._lazily(importer, patterns, roles, self._aliases)
-        more = _named_models(_of_roles(bound), self.members, self._manager)
+        more = named_models(names_of_roles(bound), self.members, self._manager)
         return self._copy((*self.members, *more) if more else None, roles=roles)
 
     def offering(self, *patterns: str) -> Pool:
@@ -392,7 +393,7 @@ class Pool:
         Raises:
             PoolError: a pattern matches no model.
         """
-        named = _named_models({name: "" for name in patterns if is_full_name(name)}, self.members, self._manager)
+        named = named_models({name: "" for name in patterns if is_full_name(name)}, self.members, self._manager)
         models = (*self.models, *(spec for spec in named if isinstance(spec, ModelSpec)))
         for pattern in patterns:
             if not any(matches(model, pattern) for model in models):
@@ -605,45 +606,6 @@ class Pool:
         for role, name in self._roles.items():
             if name not in models:
                 raise PoolError(f"role {role!r}: {self._unknown('model', name, models)}")
-
-
-def full_name(name: str) -> str:
-    """A model's name as given to a role: `provider/name`, or `provider:name`."""
-    return name if "/" in name else name.replace(":", "/", 1)
-
-
-def _of_roles(roles: Mapping[str, str] | None) -> dict[str, str]:
-    """The full names among the models of roles, each with what to say before an error about it."""
-    return {name: f"role {role!r}: " for role, name in (roles or {}).items() if "/" in name}
-
-
-def _named_models(
-    wanted: Mapping[str, str], members: Sequence[Spec], manager: PluginManager | None = None
-) -> list[Spec]:
-    """The models of full names that are no members, as published or made by their providers.
-
-    Args:
-        wanted: by full name, what to say before an error about it.
-
-    Raises:
-        PoolError: no such provider, or it has no such model.
-    """
-    here = {member.name for member in members} if wanted else set()
-    missing = [name for name in wanted if name not in here]
-    if not missing:
-        return []
-    from concertino.plugins.manager import default_manager
-    from concertino.schema import near_names
-
-    found: list[Spec] = []
-    for name in missing:
-        try:
-            found += (manager or default_manager()).specs([name])
-        except PoolError as error:
-            near = near_names(name, [member.name for member in members if isinstance(member, ModelSpec)], limit=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f": {error}"
-            raise PoolError(f"{wanted[name]}the pool has no model {name!r}{hint}") from error
-    return found
 
 
 def _renaming(member: Spec, old: str, new: str) -> Spec:

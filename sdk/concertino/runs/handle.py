@@ -1,4 +1,4 @@
-"""An active run, as whoever began it holds it: to wait for, or to cancel."""
+"""An active run: its caller waits for it, or cancels it."""
 
 from __future__ import annotations
 

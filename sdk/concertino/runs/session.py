@@ -174,7 +174,7 @@ class Session:
     # -- changing --------------------------------------------------------------------------------------------------
 
     def fork(self, name: str) -> Session:
-        """Another session with the same turns so far; the two go on independently.
+        """Another session with the same turns so far; the two continue independently.
 
         Raises:
             UsageError: a session of that name exists.

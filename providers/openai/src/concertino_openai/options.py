@@ -247,7 +247,7 @@ class OpenAISettings:
         # The key of a preset is for the preset's own server; another one gets a key only by name.
         own_key = dialect.key_env if own_address else ""
         if base_url == _from_environment(dialect) and os.environ.get(dialect.key_env):
-            own_key = dialect.key_env  # whoever sets both variables means them for each other
+            own_key = dialect.key_env  # both variables are set, so they belong together
         name = given.pop("model", "") or model
         if not name:
             raise SpecError(f"{place}: the option 'model' is missing; give the name by which the server knows it")

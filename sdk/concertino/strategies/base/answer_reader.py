@@ -37,7 +37,7 @@ class TagAnswer(AnswerReader):
     """The answer stands between `<answer>` and `</answer>`, outside of thoughts; white space around it is dropped.
 
     Args:
-        calls: names of the elements that call something: where one comes first, the text is no answer.
+        calls: names of the elements that call something: if one comes first, the text does not hold an answer.
         whole: a text without the tag is the answer as a whole; known only at its end.
     """
 
