@@ -50,9 +50,9 @@ def as_specs(member: Any) -> list[Spec]:
                     "ToolSpec.from_schema(name, description, input_schema, function)"
                 ) from error
     raise SpecError(
-        f"{_shown(member)} cannot be a member of a pool; give a spec (@tool, @agent, ModelSpec), a typed function, a tool of "
-        "LangChain, openai-agents, pydantic-ai, smolagents, LlamaIndex or DSPy, or a pair of an OpenAI function object "
-        "and its function"
+        f"{_shown(member)} cannot be a member of a pool; give a spec (@tool, @agent, ModelSpec), a typed function, a "
+        "tool of LangChain, openai-agents, pydantic-ai, smolagents, LlamaIndex or DSPy, or a pair of an OpenAI function "
+        "object and its function"
     )
 
 
