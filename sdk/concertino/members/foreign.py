@@ -51,8 +51,8 @@ def as_specs(member: Any) -> list[Spec]:
                 ) from error
     raise SpecError(
         f"{_shown(member)} cannot be a member of a pool; give a spec (@tool, @agent, ModelSpec), a typed function, a "
-        "tool of LangChain, openai-agents, pydantic-ai, smolagents, LlamaIndex or DSPy, or a pair of an OpenAI function "
-        "object and its function"
+        "tool of LangChain, openai-agents, pydantic-ai, smolagents, LlamaIndex or DSPy, or a pair of an OpenAI "
+        "function object and its function"
     )
 
 
