@@ -2,8 +2,8 @@
 
 group     the commands, imported when used; those of plugins    failures  errors, exit codes
 options   options that several commands share                   output    tables, JSON, safe text
-board     what is known of a run, from its records              drive     a run or a tail, shown live
-live, plain, rounds, summary   the board on a terminal       run, call, demo, …   one file per command
+drive     a run or a tail of one, shown live                    run, call, demo, …   one file per command
+live, plain, rounds, summary   what is known of a run (`concertino.traces.board`), on a terminal
 
 Invariant: `--help` imports no command and no executor; every command takes `--json` and `--debug`; results go to
 stdout, progress and errors to stderr. Exit codes: 0 done, 1 the run, call or check failed, 2 wrong usage, 130 Ctrl-C.

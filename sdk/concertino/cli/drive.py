@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import click
 
-from .board import Board
+from concertino.traces.board import Board
+
 from .failures import Interrupted
 from .plain import PlainView
 

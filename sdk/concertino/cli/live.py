@@ -19,7 +19,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from .board import Board
+from concertino.traces.board import Board
+
 from .output import STATUS_COLOURS, clean, one_line, show_money
 from .rounds import render_round
 

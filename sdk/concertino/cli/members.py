@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from concertino.core.display_text import clean, show_call_cost, show_prices
 from concertino.core.errors import UsageError
 
 from .options import PoolChoice, common_options, pool_options, warn_about_broken_plugins
-from .output import clean, show_money, write_fields, write_json, write_table
+from .output import write_fields, write_json, write_table
 
 if TYPE_CHECKING:
-    from concertino.core.usage import Prices
-    from concertino.members.specs import Spec, ToolSpec
+    from concertino.members.specs import Spec
     from concertino.pool.pool import Pool
     from concertino.pool.views import ContextCost
 
@@ -99,7 +99,9 @@ def _action_rows(members: Sequence[Any], pool: Pool, tokens: ContextCost) -> lis
     for spec in members:
         visible = pool.visible_names[spec.name]
         timeout = f"{spec.timeout:g} s" if spec.timeout else "-"
-        rows.append((spec.name, visible, _cost(spec), timeout, tokens.by_member[visible], spec.description))
+        rows.append(
+            (spec.name, visible, show_call_cost(spec.cost), timeout, tokens.by_member[visible], spec.description)
+        )
     return rows
 
 
@@ -109,7 +111,7 @@ def _model_rows(members: Sequence[Any], pool: Pool) -> list[tuple[object, ...]]:
         (
             spec.name,
             ",".join(role for role, name in roles.items() if name == spec.name) or "-",
-            _prices(spec.prices),
+            show_prices(spec.prices),
             spec.description,
         )
         for spec in members
@@ -133,7 +135,7 @@ def _action_fields(spec: Any, data: dict[str, Any]) -> dict[str, object]:
         "name": spec.name,
         "seen as": data["visible_name"],
         "description": clean(spec.description),
-        "cost": _cost(spec),
+        "cost": show_call_cost(spec.cost),
         "timeout": f"{spec.timeout:g} s" if spec.timeout else "none; only the run's deadline",
         "at once": spec.concurrency or "no limit",
         "runs on": {"loop": "the event loop", "thread": "a thread", "process": "a process"}[spec.isolation],
@@ -152,24 +154,11 @@ def _model_fields(spec: Any, data: dict[str, Any]) -> dict[str, object]:
     return {
         "name": spec.name,
         "description": clean(spec.description) or "-",
-        "prices": f"{_prices(spec.prices)} (input / output, $ per million tokens)",
+        "prices": f"{show_prices(spec.prices)} (input / output, $ per million tokens)",
         "context": f"{spec.context:,} tokens" if spec.context else "unknown",
         "timeout": f"{spec.timeout:g} s" if spec.timeout else "none; only the run's deadline",
         "roles": ", ".join(data["roles"]) or "-",
     }
-
-
-def _cost(spec: ToolSpec) -> str:
-    cost = spec.cost
-    parts = [f"{cost.units:g} u"] if cost.units else []
-    parts += [show_money(cost.usd)] if cost.usd else []
-    parts += [f"{show_money(cost.usd_per_second)}/s"] if cost.usd_per_second else []
-    parts += [f"at most {show_money(cost.max_usd)}"] if cost.max_usd is not None else []
-    return " + ".join(parts) or "free"
-
-
-def _prices(prices: Prices | None) -> str:
-    return f"{prices.input:g} / {prices.output:g}" if prices else "unknown"
 
 
 tools, agents, models = _group("tool"), _group("agent"), _group("model")

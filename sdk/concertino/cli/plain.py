@@ -12,7 +12,8 @@ from typing import Any, Self
 
 import click
 
-from .board import Board, Row
+from concertino.traces.board import Board, Row
+
 from .output import one_line, show_arguments, show_cost
 
 

@@ -14,7 +14,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from .board import Board, Chapter, Row
+from concertino.traces.board import Board, Chapter, Row
+
 from .output import STATUS_COLOURS, one_line, show_arguments, show_cost
 
 TIMELINE_FROM = 110

@@ -18,8 +18,8 @@ import click
 from click.core import ParameterSource
 
 from concertino.core.errors import ConcertinoError, UsageError
+from concertino.traces.board import Board
 
-from .board import Board
 from .drive import choose_view, drive
 from .failures import Interrupted
 from .options import (

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from concertino.core.events import STOP_REASONS
+from concertino.traces.board import Board
 
-from .board import Board
 from .output import STATUS_COLOURS, clean, paint, show_money, write_fields
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from concertino.core.errors import TraceError, UsageError
+from concertino.traces.board import Board
 
-from .board import Board
 from .drive import choose_view, guarded
 from .failures import Failed
 from .options import common_options, make_strategy, view_options

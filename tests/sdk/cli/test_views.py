@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from concertino.cli.board import Board
 from concertino.cli.drive import PlainView, guarded
 from concertino.cli.live import LiveView
 from concertino.cli.output import clean, one_line, show_arguments, show_money
+from concertino.traces.board import Board
 from rich.console import Console
 
 Record = Mapping[str, Any]

@@ -1,8 +1,8 @@
 """The board: what is known of a run so far, put together from its records, one at a time.
 
-The same records come from an active run, from a trace file and from the tail of one, so live view, plain lines and
-`traces show` all read one board. A *row* is a call; calls inside an agent are rows below its row. A *chapter* is a
-round: what the orchestrator wrote, and the rows of its plan.
+The same records come from an active run, from a trace file and from the tail of one, so live view, plain lines,
+`traces show` and the display of a notebook all read one board. A *row* is a call; calls inside an agent are rows below
+its row. A *chapter* is a round: what the orchestrator wrote, and the rows of its plan.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from concertino.core.usage import NOTHING, Usage
 from concertino.text.tool_calls import cut_blocks
 
 State = Literal["waiting", "running", "done"]
+
+WAITS_FOR_A_PERSON = "waits for approval"
+"""What is shown of a call that a person has to decide about."""
 
 _MARKUP = re.compile(r"</?[a-z_]+>")
 
@@ -128,7 +131,7 @@ class Board:
                 self._intent(record)
             case "result":
                 self._result(record)
-            case "retry" | "progress":
+            case "retry" | "progress" | "approval" | "decision":
                 self._note(record)
             case "end":
                 self.end, self.asking = record, None
@@ -191,10 +194,17 @@ class Board:
     def _note(self, record: Mapping[str, Any]) -> None:
         """Something about a running call."""
         row = self._rows.get(record["id"])
-        if row is not None and record["t"] == "progress":
-            row.progress = _progress(record)
-        elif row is not None:
-            row.retries += 1
+        if row is None:
+            return
+        match record["t"]:
+            case "progress":
+                row.progress = _progress(record)
+            case "retry":
+                row.retries += 1
+            case "approval":
+                row.progress = WAITS_FOR_A_PERSON
+            case "decision":
+                row.progress = ""
 
     def _unanswered(self, record: Mapping[str, Any]) -> None:
         """The orchestrator's model did not answer."""
@@ -217,6 +227,11 @@ class Board:
     def worked(self) -> float:
         """Seconds that the orchestrator's requests and calls took, added up."""
         return sum(self._asked.values()) + sum(row.seconds(row.started) for row in self.rows())
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from the begin of the run to the last thing on record."""
+        return self._seconds
 
     def now(self) -> float:
         """Seconds since the run began, continuing between records until the end."""
