@@ -24,6 +24,35 @@ def test_cached_tokens_have_a_price_of_their_own() -> None:
     assert ct.Prices(input=1.0, output=10.0).usd(1_000_000, 100_000, 400_000) == pytest.approx(2.0)
 
 
+def test_tokens_that_a_server_wrote_into_its_cache_have_a_price_of_their_own() -> None:
+    prices = ct.Prices(input=4.0, output=20.0, cached=0.2, cache_write=5.0)
+    used = ct.Usage(input_tokens=1_000_000, output_tokens=100_000, cached_tokens=500_000, cache_write_tokens=300_000)
+    assert prices.cost_of(used) == pytest.approx(0.2 * 4.0 + 0.5 * 0.2 + 0.3 * 5.0 + 2.0)
+    assert ct.Prices(4.0, 20.0, 0.2).cost_of(used) == pytest.approx(0.5 * 4.0 + 0.5 * 0.2 + 2.0)
+    assert prices.most(1_000_000, 100_000) == pytest.approx(5.0 + 2.0)
+    assert ct.Prices(4.0, 20.0).most(1_000_000, 100_000) == pytest.approx(4.0 + 2.0)
+
+
+def test_a_long_prompt_raises_the_price_of_all_tokens() -> None:
+    prices = ct.Prices(0.1, 0.5, 0.01, cache_write=0.125, long_from=100_000, long_input=0.5, long_output=2.5)
+    short, long = 100_000, 100_001
+    assert prices.usd(short, 1000) == pytest.approx((short * 0.1 + 1000 * 0.5) / 1e6)
+    assert prices.usd(long, 1000) == pytest.approx((long * 0.5 + 1000 * 2.5) / 1e6)
+    assert prices.usd(long, 0, long) == pytest.approx(long * 0.05 / 1e6)
+    assert prices.usd(long, 0, 0, long) == pytest.approx(long * 0.625 / 1e6)
+    assert prices.most(long, 1000) == pytest.approx((long * 0.625 + 1000 * 2.5) / 1e6)
+    assert prices.at(short) == ct.Prices(0.1, 0.5, 0.01, cache_write=0.125)
+    assert ct.Prices(0.0, 0.0, 0.0, long_from=1, long_input=1.0, long_output=1.0).usd(2, 2, 2) == 0.0 + 2e-6
+
+
+@pytest.mark.parametrize(
+    "given", [{"long_from": 10}, {"long_input": 1.0, "long_output": 2.0}, {"long_from": 0, "long_input": 1.0}]
+)
+def test_prices_of_long_prompts_are_complete_or_refused(given: Any) -> None:
+    with pytest.raises(ct.SpecError, match="expected all three, long_from as a number of tokens"):
+        ct.Prices(1.0, 2.0, **given)
+
+
 @pytest.mark.parametrize("text", ["usd=0.5,seconds=60,calls=20", " usd = 0.5 , seconds=60, calls=20,"])
 def test_a_budget_is_read_as_the_command_line_gives_it(text: str) -> None:
     assert ct.Budget.parse(text) == ct.Budget(usd=0.5, seconds=60.0, calls=20)

@@ -10,7 +10,7 @@ taken for zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from .errors import SpecError
@@ -56,32 +56,82 @@ FREE = Cost()
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """$ per million tokens of a model. `as_of` dates the table it comes from (ISO date)."""
+    """$ per million tokens of a model. `as_of` dates the table it comes from (ISO date).
+
+    Args:
+        input, output: of tokens read and written.
+        cached: of tokens that the server had in its cache; by default as `input`.
+        cache_write: of tokens that the server put into its cache; by default as `input`.
+        long_from: a request whose prompt has more tokens than this has the prices `long_input` and `long_output`, for
+            all its tokens; `cached` and `cache_write` rise as `input` does.
+    """
 
     input: float
     output: float
     cached: float | None = None
     as_of: str = ""
+    cache_write: float | None = None
+    long_from: int | None = None
+    long_input: float | None = None
+    long_output: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("input", "output", "cached"):
+        for name in ("input", "output", "cached", "cache_write", "long_input", "long_output"):
             value = getattr(self, name)
-            if not is_amount(value) and not (name == "cached" and value is None):
+            if not is_amount(value) and not (name not in ("input", "output") and value is None):
                 raise SpecError(f"Prices({name}={value!r}): expected $ per million tokens, a number >= 0")
+        given = [value is not None for value in (self.long_from, self.long_input, self.long_output)]
+        if any(given) and not (all(given) and is_amount(self.long_from, 1)):
+            raise SpecError(
+                f"Prices(long_from={self.long_from!r}, long_input={self.long_input!r}, "
+                f"long_output={self.long_output!r}): expected all three, long_from as a number of tokens"
+            )
 
-    def usd(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
-        """$ for a request; `cached_tokens` is the part of `input_tokens` that the server had cached."""
-        cached_price = self.input if self.cached is None else self.cached
-        fresh = input_tokens - cached_tokens
-        return (fresh * self.input + cached_tokens * cached_price + output_tokens * self.output) / 1e6
+    def at(self, prompt_tokens: int) -> Prices:
+        """The prices of a request with a prompt of that length, which depend on it no more."""
+        if self.long_from is None or self.long_input is None or self.long_output is None:
+            return self
+        plain = replace(self, long_from=None, long_input=None, long_output=None)
+        if prompt_tokens <= self.long_from:
+            return plain
+        rise = self.long_input / self.input if self.input else 1.0
+        raised = {
+            name: value * rise for name in ("cached", "cache_write") if (value := getattr(self, name)) is not None
+        }
+        return replace(plain, input=self.long_input, output=self.long_output, **raised)
+
+    @property
+    def prompt(self) -> float:
+        """The most that a token of a prompt costs: the server may write it into its cache."""
+        return self.input if self.cache_write is None else max(self.input, self.cache_write)
+
+    def most(self, prompt_tokens: int, reply_tokens: int) -> float:
+        """The most $ that a request can cost."""
+        prices = self.at(prompt_tokens)
+        return (prompt_tokens * prices.prompt + reply_tokens * prices.output) / 1e6
+
+    def usd(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0, cache_write_tokens: int = 0) -> float:
+        """$ for a request; the last two are the parts of `input_tokens` read from the cache and written into it."""
+        if self.long_from is not None:
+            return self.at(input_tokens).usd(input_tokens, output_tokens, cached_tokens, cache_write_tokens)
+        cached = self.input if self.cached is None else self.cached
+        cache_write = self.input if self.cache_write is None else self.cache_write
+        fresh = input_tokens - cached_tokens - cache_write_tokens
+        read = fresh * self.input + cached_tokens * cached + cache_write_tokens * cache_write
+        return (read + output_tokens * self.output) / 1e6
+
+    def cost_of(self, usage: Usage) -> float:
+        """$ for the tokens of a usage."""
+        return self.usd(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cache_write_tokens)
 
 
 class Usage(NamedTuple):
     """What was consumed. Usages add up; a missing price is counted in `unpriced`, not taken for zero.
 
     `seconds` is the sum over calls, not wall time: calls that ran side by side both count. `reasoning_tokens` are a
-    part of `output_tokens`, `cached_tokens` a part of `input_tokens`. `estimated` counts the requests whose server told
-    no tokens, so that they had to be estimated.
+    part of `output_tokens`; `cached_tokens` (read from the server's cache) and `cache_write_tokens` (written into it)
+    are parts of `input_tokens`. `estimated` counts the requests whose server told no tokens, so that they had to be
+    estimated.
     """
 
     calls: int = 0
@@ -94,6 +144,7 @@ class Usage(NamedTuple):
     unpriced: int = 0
     reasoning_tokens: int = 0
     estimated: int = 0
+    cache_write_tokens: int = 0
 
     @property
     def tokens(self) -> int:
@@ -114,6 +165,7 @@ class Usage(NamedTuple):
             self.unpriced + other.unpriced,
             self.reasoning_tokens + other.reasoning_tokens,
             self.estimated + other.estimated,
+            self.cache_write_tokens + other.cache_write_tokens,
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -131,13 +131,14 @@ class ModelCall(Execution):
             if spec.prices is None:
                 # It fits no budget, and `lacking` says what to do about the price.
                 return Amount(usd=float("inf"))
-            if spec.prices.output > 0:
-                fitting = min(fitting, (left.usd * 1e6 - prompt * spec.prices.input) / spec.prices.output)
+            prices = spec.prices.at(prompt)
+            if prices.output > 0:
+                fitting = min(fitting, (left.usd * 1e6 - prompt * prices.prompt) / prices.output)
         if _LEAST_TOKENS <= fitting < most:
             most = int(fitting)
         if most != self.chat.sampling.max_tokens:
             self.chat = replace(self.chat, sampling=_limited(self.chat.sampling, most))
-        usd = spec.prices.usd(prompt, most) if spec.prices else 0.0
+        usd = spec.prices.most(prompt, most) if spec.prices else 0.0
         return Amount(0.0, 0.0, usd, float(prompt + most))
 
     def _prompt_tokens(self, count: Callable[[str], int]) -> int:
@@ -194,7 +195,7 @@ class ModelCall(Execution):
         prices = self.bound.spec.prices
         usd, unpriced = used.usd, 0
         if not usd and prices is not None:
-            usd = prices.usd(used.input_tokens, used.output_tokens, used.cached_tokens)
+            usd = prices.cost_of(used)
         elif not usd and used.tokens:
             unpriced = 1
         return used._replace(calls=0, units=0.0, usd=usd, seconds=0.0, unpriced=unpriced)

@@ -17,7 +17,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
 
@@ -336,9 +336,7 @@ class ModelSpec(_NamedSpec):
 
     def to_json(self) -> dict[str, Any]:
         """What the outside sees of it."""
-        prices = self.prices and {
-            k: v for k in ("input", "output", "cached", "as_of") if (v := getattr(self.prices, k)) not in (None, "")
-        }
+        prices = self.prices and {name: value for name, value in asdict(self.prices).items() if value not in (None, "")}
         data: dict[str, Any] = {
             "kind": self.kind,
             "name": self.name,

@@ -109,7 +109,7 @@ class SteppedRun:
         name, ended = drive.request_ids.name(step), scope.now()
         used, started = reply.usage, ended - seconds
         priced = spec.prices
-        usd = used.usd or (priced.usd(used.input_tokens, used.output_tokens, used.cached_tokens) if priced else 0.0)
+        usd = used.usd or (priced.cost_of(used) if priced else 0.0)
         usage = used._replace(usd=usd, seconds=seconds, unpriced=int(bool(used.tokens and not usd and priced is None)))
         scope.transcript = step.messages
         scope.emit_result(

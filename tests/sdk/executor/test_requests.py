@@ -19,20 +19,25 @@ def failing(
 
 
 def observe(
-    *turns: object, prices: ct.Prices | None = None, seconds: float | None = None, calls: int = 1
+    *turns: object,
+    prices: ct.Prices | None = None,
+    seconds: float | None = None,
+    calls: int = 1,
+    budget: ct.Budget | None = None,
+    question: str = "?",
 ) -> list[ct.Observation]:
     model = ScriptedModel(*turns, strict=False)  # type: ignore[arg-type]
 
     @ct.agent(timeout=None)
     async def clerk(number: int, *, ctx: ct.Context) -> str:
         """Ask."""
-        return (await ctx.model("default").chat("?")).text
+        return (await ctx.model("default").chat(question)).text
 
     async def run() -> list[ct.Observation]:
         pool = ct.Pool.of(clerk, ct.ModelSpec("m", lambda: model, prices=prices, timeout=None))
         async with ct.Executor(retries=RetryPolicy(base=0.1)) as executor:
             plan = [ct.Call("clerk", {"number": number}) for number in range(calls)]
-            return await executor.run(plan, pool, budget=ct.Budget(seconds=seconds))
+            return await executor.run(plan, pool, budget=budget or ct.Budget(seconds=seconds))
 
     return run_virtually(run())
 
@@ -58,6 +63,27 @@ def test_the_bill_of_the_server_wins_over_the_price_table() -> None:
     assert (seen.usage.usd, seen.usage.unpriced, seen.usage.reasoning_tokens) == (0.5, 0, 4)
     (seen,) = observe(billed)
     assert (seen.usage.usd, seen.usage.unpriced) == (0.5, 0)
+
+
+def test_what_the_server_wrote_into_its_cache_is_billed_at_its_own_price() -> None:
+    used = ct.Usage(input_tokens=1000, output_tokens=10, cached_tokens=600, cache_write_tokens=300)
+    (seen,) = observe(ct.Reply("yes", usage=used), prices=ct.Prices(4.0, 20.0, 0.2, cache_write=5.0))
+    assert seen.usage.usd == pytest.approx((100 * 4.0 + 600 * 0.2 + 300 * 5.0 + 10 * 20.0) / 1e6)
+    assert seen.usage.cache_write_tokens == 300
+
+
+@pytest.mark.parametrize(
+    ("prices", "fits"),
+    [
+        (ct.Prices(1.0, 1.0), True),
+        (ct.Prices(1.0, 1.0, cache_write=1.25), False),
+        (ct.Prices(1.0, 1.0, long_from=100, long_input=2.0, long_output=1.0), False),
+        (ct.Prices(1.0, 1.0, long_from=1000, long_input=2.0, long_output=1.0), True),
+    ],
+)
+def test_a_budget_reserves_a_prompt_at_the_most_that_its_tokens_can_cost(prices: ct.Prices, fits: bool) -> None:
+    (seen,) = observe("yes", prices=prices, budget=ct.Budget(usd=330e-6), question="x" * 885)  # 300 tokens by estimate
+    assert (seen.status == "OK") is fits
 
 
 def test_without_price_and_bill_the_cost_is_unknown_and_not_nothing() -> None:

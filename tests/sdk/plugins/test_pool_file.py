@@ -47,7 +47,7 @@ def test_a_changed_pool_comes_back_equal(two, tmp_path, suffix) -> None:
         .bind(worker="sim/steady", default="sim/swift")
         .alias({"search/web": "look_up"})
         .describe({"search/fetch": 'Fetches a "page" ünïcode.', "sim/steady": ""})
-        .price({"sim/swift": Prices(0.1, 0.4, 0.05, "2026-01-31"), "sim/steady": None})
+        .price({"sim/swift": Prices(0.1, 0.4, 0.05, "2026-01-31", 0.125, 10**5, 0.2, 0.6), "sim/steady": None})
     )
     fetch = pool["search/fetch"].with_(timeout=None, concurrency=2, isolation="thread", cost=Cost(units=2, usd=0.5))
     pool = pool.replace("search/fetch", fetch)

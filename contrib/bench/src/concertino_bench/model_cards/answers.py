@@ -84,7 +84,7 @@ class ModelAnswer:
         # A server that counts no tokens did not work for nothing: what it cost is unknown.
         if known is None or not self.usage.tokens:
             return None
-        return known.usd(self.usage.input_tokens, self.usage.output_tokens, self.usage.cached_tokens)
+        return known.cost_of(self.usage)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
