@@ -12,7 +12,7 @@ export JOBS ?= 3
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup full servers demo test test-slow soak wheels test-wheels lint format reference docs bench coverage
+.PHONY: help setup full servers demo test test-slow soak dist wheels test-wheels lint format reference docs bench coverage
 .PHONY: house clean
 # A caller's own Python settings must not leak into .venv. Without bytecode each call of pytest compiles all tests again:
 # collecting them takes 23 s instead of 14.
@@ -43,6 +43,9 @@ test-slow: full servers ## Run the tests that need real servers, a browser, or m
 
 soak: full servers ## Run what takes more than two minutes a test; it resumes, and writes .make/soak.json
 	@$(BIN)/python scripts/suite.py soak $(ARGS)
+
+dist: setup ## Build every distribution into dist/, for pip install --find-links dist 'concertino[openai]'
+	@$(BIN)/python scripts/wheels.py build
 
 wheels: full ## Build every distribution into dist/, install the wheels alone, and try them
 	@$(BIN)/python scripts/wheels.py

@@ -1,11 +1,11 @@
 """Build every distribution of the tree, install the wheels alone, and try them, as a user gets them.
 
-    python scripts/wheels.py [test [arguments of pytest]]
+    python scripts/wheels.py [build | test [arguments of pytest]]
 
 Source and wheel differ in exactly the ways that hurt users: a module or data file missing from the wheel, an entry
 point, an undeclared dependency. So an sdist of each distribution is built, a wheel *from that sdist*, and a fresh
 virtual environment with only the wheels. There every file of the source is in its wheel, every package is imported, and
-the demo asks its question. With `test`, the tests of `make test` run there too.
+the demo asks its question. With `test`, the tests of `make test` run there too. `build` only builds.
 
 The invariant: no distribution under test is imported from the tree. It is checked by `__file__`, not assumed. All is
 built in a temporary folder; `dist/` is replaced only when everything was built.
@@ -42,12 +42,14 @@ for name in sys.argv[1:]:
 def main() -> None:
     """Build, install, check, try; exit with the status of the tests, or with what is wrong."""
     words = sys.argv[1:]
-    if words and words[0] != "test":
-        sys.exit(f"unknown word {words[0]!r}; expected nothing, or test with arguments of pytest")
+    if words and words[0] not in ("build", "test"):
+        sys.exit(f"unknown word {words[0]!r}; expected nothing, build, or test with arguments of pytest")
     with exclusive("wheels"), tempfile.TemporaryDirectory(prefix="concertino-wheels-") as temporary:
         distributions = [sdk(), *members()]
         _build(distributions, Path(temporary) / "dist")
         _refuse_gaps(distributions)
+        if words == ["build"]:
+            return
         venv = Path(temporary) / "venv"
         try:
             _install(venv, distributions, ["--group", "test", "--group", "servers"] if words else [])

@@ -1,14 +1,10 @@
 import concertino as ct
-from concertino.testing import ScriptedModel
 
-@ct.tool(timeout=5, cost=ct.Cost(units=1))
-def count_letter(text: str, letter: str) -> int:
-    """Count how often one letter occurs in a text."""
-    return text.count(letter)
+@ct.tool
+def weather(city: str) -> str:
+    """Say what the weather is in a city."""
+    return {"Oslo": "snow, -3 C", "Rome": "sun, 18 C"}.get(city, "unknown")
 
-calls = [("count_letter", {"text": "banana", "letter": "a"}), ("count_leter", {"text": "kiwi", "letter": "i"})]
-leader = ScriptedModel(calls, [("final_answer", {})], "<answer>3</answer>")  # or a name of the pool
-run = ct.Orchestrator(leader).run_sync("How many a's are in banana?", pool=ct.Pool.of(count_letter))
-
-print(run.answer, [str(seen.status) for seen in run.observations])
-print(run.observations[1].error.message)
+leader = ct.Orchestrator("openai/gpt-5.4-mini")
+run = leader.run_sync("Is it warmer in Oslo or in Rome?", pool=ct.Pool.of(weather))
+print(run.answer or run.detail)

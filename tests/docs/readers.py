@@ -13,6 +13,7 @@ import site
 import subprocess
 import sys
 import venv
+from collections.abc import Mapping
 from pathlib import Path
 
 from .documents import Command
@@ -76,9 +77,10 @@ class Reader:
         return {**kept, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def run_file(file: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run one example in a fresh process, in a folder of its own."""
+def run_file(file: Path, folder: Path, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run one example in a fresh process, in a folder of its own; `environment` is added to that of the tests."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CONCERTINO_")}
+    kept.update(environment or {})
     kept["PYTHONDONTWRITEBYTECODE"] = "1"
     return subprocess.run(
         [sys.executable, "-W", "error", str(file)],

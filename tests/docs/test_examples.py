@@ -1,16 +1,18 @@
-"""Every example ends by itself, in a fresh process; README's example is one of them."""
+"""Every example ends by itself, in a fresh process; README's two are among them, the first against a model server."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from stand_in import StandIn
 from tree import ROOT
 
-from .documents import EXAMPLES, PAGES, agrees, blocks_of, commands_of
+from .documents import EXAMPLES, PAGES, Block, agrees, blocks_of, commands_of
 from .readers import run_file
 
-README = EXAMPLES / "readme.py"
+FIRST = EXAMPLES / "readme.py"
+SCRIPTED = EXAMPLES / "without_a_key.py"
 
 
 def _followed() -> set[str]:
@@ -28,7 +30,7 @@ def _followed() -> set[str]:
 REST = sorted(
     file
     for file in EXAMPLES.rglob("*.py")
-    if file.name not in _followed() and not file.name.startswith("test_") and file != README
+    if file.name not in _followed() and not file.name.startswith("test_") and file != FIRST
 )
 
 
@@ -38,14 +40,34 @@ def test_an_example_that_no_page_runs_can_be_run(file: Path, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
 
 
-def test_the_example_of_the_readme_is_a_file_that_prints_what_the_readme_shows(tmp_path: Path) -> None:
-    blocks = list(blocks_of((ROOT / "README.md").read_text(encoding="utf-8")))
-    at = next((i for i, block in enumerate(blocks) if block.language == "python"), None)
-    assert at is not None, "README.md holds no python block"
-    assert blocks[at].raw.strip() == README.read_text(encoding="utf-8").strip(), "README.md and readme.py differ"
-    assert len(blocks[at].raw.strip().splitlines()) <= 20, "the example of the README is to be short"
-    done = run_file(README, tmp_path)
+def _of_the_readme() -> list[Block]:
+    return list(blocks_of((ROOT / "README.md").read_text(encoding="utf-8")))
+
+
+def test_the_readme_opens_with_ten_lines_that_ask_a_model_behind_openai_base_url(tmp_path: Path) -> None:
+    lines = FIRST.read_text(encoding="utf-8").strip().splitlines()
+    assert len(lines) <= 10
+    call = '<tool_call>{"name": "weather", "arguments": {"city": "%s"}}</tool_call>'
+    replies = [f"{call % 'Oslo'}\n{call % 'Rome'}", '<tool_call>{"name": "final_answer", "arguments": {}}</tool_call>']
+    with StandIn(*replies, "<answer>It is warmer in Rome.</answer>") as server:
+        done = run_file(FIRST, tmp_path, server.environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "It is warmer in Rome.\n", "")
+    assert [request["model"] for request in server.requests] == ["gpt-5.4-mini"] * 3
+    seen = str(server.requests[1]["messages"])
+    assert "snow, -3 C" in seen
+    assert "sun, 18 C" in seen
+
+
+def test_without_a_key_the_ten_lines_say_which_variable_to_set(tmp_path: Path) -> None:
+    done = run_file(FIRST, tmp_path, {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""})
+    assert "set the environment variable OPENAI_API_KEY" in done.stdout
+
+
+def test_the_readme_shows_its_two_examples_as_they_are_and_what_the_second_prints(tmp_path: Path) -> None:
+    blocks = _of_the_readme()
+    shown = [block.raw.strip() for block in blocks if block.language == "python"]
+    assert shown == [file.read_text(encoding="utf-8").strip() for file in (FIRST, SCRIPTED)]
+    (printed,) = (block.raw for block in blocks if block.language == "text")
+    done = run_file(SCRIPTED, tmp_path)
     assert done.returncode == 0, done.stderr
-    shown = next((block for block in blocks[at + 1 :] if block.language in ("text", "")), None)
-    if shown is not None:
-        assert agrees(shown.raw, done.stdout), f"README.md shows\n{shown.raw}\nbut it prints\n{done.stdout}"
+    assert agrees(printed, done.stdout), f"README.md shows\n{printed}\nbut it prints\n{done.stdout}"
