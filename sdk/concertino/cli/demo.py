@@ -18,6 +18,7 @@ import click
 from concertino.core.errors import UsageError
 
 from .failures import Failed
+from .log import log_option
 from .options import common_options, view_options
 from .run import Display, fresh, show_run
 
@@ -39,6 +40,7 @@ _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 )
 @click.option("--trace", "folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Where to record the run.")
 @view_options
+@log_option
 @common_options
 def demo(seed: int, leader: str, folder: Path | None, live: bool | None, as_json: bool) -> None:
     """Watch one run with simulated models: no key, no network, about five seconds.

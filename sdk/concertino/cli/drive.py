@@ -21,6 +21,7 @@ import click
 from concertino.traces.board import Board
 
 from .failures import Interrupted
+from .log import replaces_view
 from .plain import PlainView
 
 if TYPE_CHECKING:
@@ -68,10 +69,12 @@ class QuietView(PlainView):
 
 
 def choose_view(board: Board, *, live: bool | None, as_json: bool = False, events: bool = False) -> View:
-    """The view for an output: live on a terminal, plain lines elsewhere, nothing with JSON."""
+    """The view for an output: live on a terminal, plain lines elsewhere, nothing with JSON or beside a log."""
     if events:
         return EventView(board)
     if as_json:
+        return QuietView(board)
+    if live is None and replaces_view():
         return QuietView(board)
     if live is None:
         # Editors and CI offer a terminal that cannot move its cursor and say so as `dumb`.

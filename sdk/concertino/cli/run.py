@@ -22,6 +22,7 @@ from concertino.traces.board import Board
 
 from .drive import choose_view, drive
 from .failures import Interrupted
+from .log import log_option
 from .options import (
     PoolChoice,
     check_leader,
@@ -117,6 +118,7 @@ Examples:
 @click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer from a recording only.")
 @view_options
 @click.option("--events", is_flag=True, help="Print one line of JSON per event, as it happens.")
+@log_option
 @common_options
 def run(
     question: str | None,

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterable
 from typing import Any, Literal, Protocol
 
 from concertino.core.events import Stalled
+from concertino.core.logs import logger
 
 from .isolation.orphans import silence
 from .isolation.threads import Crew
 from .limits import Limits
 from .retry import RetryPolicy
-
-logger = logging.getLogger("concertino")
 
 
 class UnderWay(Protocol):

@@ -1,0 +1,41 @@
+"""The loggers of the package: standard ones below `concertino`, silent until an application sets logging up.
+
+    concertino           warnings about the process: a plugin that blocked the event loop, a listener that failed
+    concertino.run       a run in a few lines (INFO)
+    concertino.call      every call of a tool or agent (DEBUG)
+    concertino.model     every request to a model (DEBUG)
+    concertino.plugins   every plugin that is imported (DEBUG), and those that are left out (INFO)
+
+A record of the last four has its fields in `record.concertino`, a dictionary of plain JSON data, which any formatter
+can write. `docs/how-to/log-a-run.md` lists them.
+
+Invariant: nothing here is written anywhere unless somebody asks for it; a message is one line without control
+characters.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+logger = logging.getLogger("concertino")
+logger.addHandler(logging.NullHandler())
+
+run_logger = logging.getLogger("concertino.run")
+call_logger = logging.getLogger("concertino.call")
+model_logger = logging.getLogger("concertino.model")
+plugins_logger = logging.getLogger("concertino.plugins")
+
+
+def any_listens() -> bool:
+    """Whether somebody wants to be told of a run that begins now."""
+    if run_logger.isEnabledFor(logging.INFO):
+        return True
+    return call_logger.isEnabledFor(logging.DEBUG) or model_logger.isEnabledFor(logging.DEBUG)
+
+
+def write(logger: logging.Logger, level: int, text: str, **fields: Any) -> None:
+    """Log one line and its fields, those left out that are None."""
+    told = {name: value for name, value in fields.items() if value is not None}
+    # As an argument: a `%` in a text of a model is no format.
+    logger.log(level, "%s", text, extra={"concertino": told}, stacklevel=2)

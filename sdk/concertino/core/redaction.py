@@ -1,0 +1,139 @@
+"""Secrets kept out of what is written for people: texts and data without keys, tokens and passwords.
+
+A secret is hidden for one of four reasons: somebody said that it is one (`keep_secret`), an environment variable whose
+name ends in KEY, TOKEN, SECRET or PASSWORD holds it, it looks like one (`sk-…`, `Bearer …`, `https://user:password@…`),
+or it stands under a name that says so (`api_key=…`, `{"password": …}`).
+
+Invariant: what is returned holds no secret of these kinds, not even the beginning of one that was cut. This is a net:
+a secret that looks like a word, and that nobody named, cannot be known. It is for logs; a trace keeps what a run needs
+to be resumed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+HIDDEN = "[key]"
+"""What stands in the place of a secret."""
+
+_LEAST = 8
+"""Characters of a text that is worth hiding; local servers are given words such as `none`."""
+_ITEMS, _DEPTH = 20, 6
+"""How much of a container `shortened` keeps."""
+_AHEAD = 64
+"""How many times more of a text is searched for secrets than is shown."""
+
+_NAMED = r"(?:api|access|auth|secret|private|signing|encryption)[_-]?keys?|passw(?:or)?ds?|passphrase|authorization"
+_NAMED += r"|(?:access|auth|refresh|id|session|bearer|api)[_-]?tokens?|secrets?|credentials?|cookies?"
+_SECRET_NAME = re.compile(rf"(?:^|[^a-z])(?:{_NAMED}|token)$", re.IGNORECASE)
+"""A name of an argument, header or field whose text is a secret."""
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_VARIABLE = re.compile(r"(?:^|_|API)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$")
+_PATTERNS = (
+    # Keys of services, by how they begin.
+    re.compile(r"\b(?:sk|pk|rk|gsk|hf|xai|tgp|csk|r8|nvapi|glpat|xox[abprs])[-_][-_A-Za-z0-9.*]{9,}"),
+    re.compile(r"\b(?:AIza|github_pat_|gh[oprsu]_|AKIA|ASIA)[-_A-Za-z0-9]{12,}"),
+    re.compile(r"\beyJ[-_A-Za-z0-9]{8,}\.[-_A-Za-z0-9]{4,}\.?[-_A-Za-z0-9]*"),
+    re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]*(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?"),
+    re.compile(r"(?<=://)[^\s/:@]*:[^\s/@]+(?=@)"),
+    re.compile(r"(?<=\bBearer )[-_~+/.=A-Za-z0-9]{6,}|(?<=\bbearer )(?=\S*\d)[-_~+/.=A-Za-z0-9]{6,}"),
+)
+# A secret behind its name in a text, which may be JSON, in a text of JSON too, or a URL. The name stays.
+_ASSIGNED = re.compile(
+    rf"(?i)(?P<name>(?<![a-z])(?:{_NAMED})"
+    r"""(?:\\?["'])?\s{0,9}[:=]\s{0,9}(?!(?:(?:bearer|basic)\s+)?\\?["']?\[key\])(?:(?:bearer|basic)\s+)?)"""
+    r"""(?:\\"(?:(?!\\").)*|"[^"]*|'[^']*|[^\s"'\\&,;)}\]]+)"""
+)
+
+_kept: set[str] = set()
+
+
+def keep_secret(text: str) -> None:
+    """Hide a text in everything that concertino logs from now on. For keys that come from a vault or a file.
+
+    Those that an environment variable such as `OPENAI_API_KEY` holds are hidden in any case. A text of fewer than
+    eight characters is not worth hiding, and ignored.
+    """
+    text = text.strip()
+    if len(text) >= _LEAST:
+        _kept.add(text)
+
+
+def known_secrets() -> tuple[str, ...]:
+    """What somebody named as a secret, and what the environment holds now; the longest first."""
+    there = {value.strip() for name, value in os.environ.items() if _VARIABLE.search(name.upper())}
+    # The longest first, since one may be the beginning of another.
+    return tuple(sorted({*_kept, *(value for value in there if len(value) >= _LEAST)}, key=len, reverse=True))
+
+
+class Redactor:
+    """Hides secrets. One is made for a run, so that the environment is read once.
+
+    Args:
+        known: secrets by their text.
+    """
+
+    def __init__(self, known: tuple[str, ...] | None = None) -> None:
+        self._known = known_secrets() if known is None else known
+
+    def text(self, text: str) -> str:
+        """A text without secrets."""
+        for secret in self._known:
+            if secret in text:
+                text = text.replace(secret, HIDDEN)
+        for secret in _kept:
+            # Those that were named after this redactor was made.
+            if secret in text:
+                text = text.replace(secret, HIDDEN)
+        for pattern in _PATTERNS:
+            text = pattern.sub(HIDDEN, text)
+        return _ASSIGNED.sub(_without_value, text)
+
+    def short(self, text: object, width: int) -> str:
+        """A text without secrets, of at most so many characters and `…` where it was cut."""
+        whole = text if isinstance(text, str) else str(text)
+        if len(whole) <= _AHEAD * width:
+            safe = self.text(whole)
+            return safe if len(safe) <= width else f"{safe[: width - 1]}…"
+        # The last word may be the beginning of a secret, which nothing tells by its half.
+        head, _, rest = whole[: _AHEAD * width].rpartition(" ")
+        safe = self.text(head or rest)
+        # A single endless word is shown only if its end, which was cut, is far from what is shown.
+        return f"{safe[: width - 1]}…" if head or len(safe) > 2 * width else f"{HIDDEN}…"
+
+    def data(self, value: Any, width: int, depth: int = 0) -> Any:
+        """Plain JSON data without secrets: texts of at most so many characters, containers of at most 20 items."""
+        if isinstance(value, str):
+            return self.short(value, width)
+        if isinstance(value, Mapping):
+            if depth >= _DEPTH:
+                return "…"
+            items = list(value.items())
+            kept = {self.short(key, width): self._item(key, item, width, depth) for key, item in items[:_ITEMS]}
+            return {**kept, "…": f"{len(items) - _ITEMS} more"} if len(items) > _ITEMS else kept
+        if isinstance(value, (list, tuple)):
+            if depth >= _DEPTH:
+                return "…"
+            listed = [self.data(item, width, depth + 1) for item in value[:_ITEMS]]
+            return [*listed, f"… {len(value) - _ITEMS} more"] if len(value) > _ITEMS else listed
+        return value if value is None or isinstance(value, (bool, int, float)) else self.short(value, width)
+
+    def _item(self, key: Any, item: Any, width: int, depth: int) -> Any:
+        # A number is none: `max_token` and the like are amounts.
+        if item and not isinstance(item, (bool, int, float)) and is_secret_name(str(key)):
+            return HIDDEN
+        return self.data(item, width, depth + 1)
+
+
+def _without_value(found: re.Match[str]) -> str:
+    """The name of a secret, and the mark in the quotes that it stood in."""
+    quote = re.match(r"""\\?["']|""", found[0][len(found["name"]) :])
+    return f"{found['name']}{quote[0] if quote else ''}{HIDDEN}"
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether an argument, header or field of this name holds a secret: `api_key`, `x-api-key`, `accessToken`."""
+    return _SECRET_NAME.search(_CAMEL.sub("_", name[-80:])) is not None
