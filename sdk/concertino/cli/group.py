@@ -147,5 +147,9 @@ def _broken_plugins() -> str:
 )
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 @click.version_option(package_name="concertino", message="%(prog)s %(version)s")
-def command_line() -> None:
+@click.pass_context
+def command_line(ctx: click.Context) -> None:
     """One orchestrator leads a pool of agents, tools and models from any installed package."""
+    from .log import level_of_environment, log_to_stderr
+
+    log_to_stderr(ctx, level_of_environment())

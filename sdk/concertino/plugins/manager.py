@@ -35,6 +35,7 @@ from . import hookspecs
 from .discovery import Declaration, discover
 from .guard import PluginFault, guarded, inside_guard, show
 from .hooks import HOOK_ARGUMENTS, Hook, Implementations, read_hooks
+from .plugin_log import tell_left_out, tell_loaded
 from .published import MEMBER_HOOKS, check_declared, check_list, check_members, refuse_equal_names
 from .status import PluginInfo, PluginRow
 
@@ -486,6 +487,7 @@ class PluginManager:
             step()
         except PluginFault as fault:
             plugin.state, plugin.reason, plugin.members = "failed", str(fault), None
+            tell_left_out(plugin)
             # Its hooks around calls were registered before the step that failed.
             if plugin.implementations and self._pluggy.is_registered(plugin.implementations):
                 self._pluggy.unregister(plugin.implementations)
@@ -501,6 +503,7 @@ class PluginManager:
         plugin.hooks = tuple(sorted(vars(hooks)))
         plugin.check_settings()
         plugin.state = "loaded"
+        tell_loaded(plugin)
 
     def _ask_members(self, plugin: PluginRow) -> None:
         members: list[Spec] = []

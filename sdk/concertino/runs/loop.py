@@ -29,6 +29,7 @@ from .answer_type import AnswerType, correction
 from .eager import EagerDispatcher
 from .run import Run, collect_rounds
 from .run_input import PLAIN_INPUT, RunInput
+from .run_log import listeners_of
 
 Listener = Callable[[Event], None]
 _STOPS = {"budget_exhausted": "budget", "deadline": "deadline", "queue_deadline": "deadline"}
@@ -180,7 +181,9 @@ class RunLoop:
             budget=self.budget,
             sink=self.sink,
             memory=self.memory,
-            listeners=[self.on_event] if self.on_event else [],
+            listeners=listeners_of(
+                self.on_event, self.begun, self.sink, remembers=self.memory is not None, forked=self.past is not None
+            ),
             before=self.settings.before,
             after=self.settings.after,
             duplicates=self.settings.duplicates,
