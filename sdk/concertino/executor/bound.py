@@ -124,7 +124,7 @@ class Bound:
         self.timeout = spec.timeout
         self.retry_safe = retry_safe
         self.isolation = isolation
-        self.is_agent = spec.kind == "agent"
+        self.is_agent = isinstance(spec, AgentSpec)
         self.gate: Gate | None = None
         self.own_usd = False
         self.abandoned = 0
@@ -152,7 +152,7 @@ class Bound:
 class BoundTool(Bound):
     """A tool or agent, ready to be invoked."""
 
-    __slots__ = ("_workers", "amount", "context", "convert", "max_chars", "output", "run", "validator")
+    __slots__ = ("_workers", "amount", "context", "convert", "dump", "max_chars", "output", "run", "validator")
 
     spec: ToolSpec
 
@@ -161,6 +161,8 @@ class BoundTool(Bound):
         self.validator = spec.validator
         self.output = spec.output_validator
         self.convert = spec.convert
+        # A worker process has turned it into JSON data already.
+        self.dump = None if spec.isolation == "process" else spec.dump
         self.context = spec.context
         self.max_chars = spec.max_chars
         self.gate = Gate(spec.concurrency) if spec.concurrency else None

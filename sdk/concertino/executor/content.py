@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 _MAX_NODES = 200_000
@@ -66,6 +67,19 @@ def to_content(value: Any, limit: int, shown: int) -> tuple[Any, str]:
     except (TypeError, ValueError) as error:
         raise BadResult(f"returned {_kind(value)} that is not JSON data: {str(error)[:80]}") from None
     return content, text if isinstance(content, (dict, list)) else ""
+
+
+def dumped(value: Any, dump: Callable[[Any], Any]) -> Any:
+    """A result of a declared type as JSON data.
+
+    Raises:
+        BadResult: it holds what has no JSON form.
+    """
+    try:
+        return dump(value)
+    except Exception as error:
+        reason = " ".join(str(error).split())[:80]
+        raise BadResult(f"returned {_kind(value)} that is not JSON data: {reason}") from None
 
 
 def _unwrap(value: Any) -> Any:

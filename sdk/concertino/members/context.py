@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic
 
 from concertino.core.budget import Amount
 from concertino.core.model import ChatRequest, Message, Reply, Sampling
-from concertino.core.observation import Observation
+from concertino.core.observation import CallFailed, Observation
 from concertino.core.plan import Call, Plan
+
+from .value_type import ValueType
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -43,18 +45,33 @@ class ContextModel(ABC):
         *,
         tools: Sequence[dict[str, Any]] = (),
         sampling: Sampling | None = None,
-        schema: Mapping[str, Any] | None = None,
+        schema: Any = None,
     ) -> Reply:
-        """Ask the model. A plain text is one user message; with a `schema`, the reply's `data` satisfies it.
+        """Ask the model. A plain text is one user message.
+
+        Args:
+            schema: what the reply's `data` is to be: a JSON schema, which it satisfies, or a type that pydantic can
+                validate (a model, dataclass, TypedDict, union, list), of which it is a value.
 
         Raises:
             CallFailed: no answer (deadline, budget, provider), or one that breaks the schema; an agent may catch it
                 and continue without.
             UsageError: tools and a schema together.
+            SpecError: no JSON schema can be made of the type.
         """
         if isinstance(messages, str):
             messages = [Message("user", messages)]
-        return await self.ask(ChatRequest(messages, tools, sampling or Sampling(), schema=schema))
+        kind = None if schema is None or isinstance(schema, Mapping) else ValueType(schema, "schema")
+        asked = schema if kind is None else kind.schema
+        reply = await self.ask(ChatRequest(messages, tools, sampling or Sampling(), schema=asked))
+        if kind is None:
+            return reply
+        value, wrong = kind.read(reply.data)
+        if wrong:
+            raise CallFailed.because(
+                f"the reply breaks the type that was asked for: {wrong}", code="bad_reply", retryable=True
+            )
+        return replace(reply, data=value)
 
     @abstractmethod
     async def ask(self, request: ChatRequest) -> Reply:

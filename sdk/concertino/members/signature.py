@@ -37,12 +37,14 @@ class Signature(NamedTuple):
         schema: JSON schema of the arguments, an object.
         context: name of the injected parameter, `""` if none.
         convert: turns validated JSON arguments into keyword arguments; `None` if they can be passed as they are.
+        result: the annotation of what it returns; `None` if it has none.
     """
 
     description: str
     schema: dict[str, Any]
     context: str
     convert: Callable[[Mapping[str, Any]], dict[str, Any]] | None
+    result: Any = None
 
 
 def read_signature(function: Callable[..., Any], context_type: type) -> Signature:
@@ -78,7 +80,7 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Signatur
         if name in schema["properties"]:
             # A `Field(description=...)` stands closer to the parameter and wins.
             schema["properties"][name].setdefault("description", text)
-    return Signature(summary, schema, context, convert)
+    return Signature(summary, schema, context, convert, hints.get("return"))
 
 
 def _enclosing_names(function: Callable[..., Any]) -> dict[str, Any] | None:
@@ -136,7 +138,7 @@ def _plain_object(fields: Mapping[str, tuple[Any, Any]]) -> dict[str, Any] | Non
     properties: dict[str, Any] = {}
     required = []
     for name, (annotation, default) in fields.items():
-        schema = _plain(annotation)
+        schema = plain_schema(annotation)
         # `type` is among them because `Parameter.empty`, for no default, is a class.
         if schema is None or not isinstance(default, (str, int, float, bool, type(None), type)):
             return None
@@ -157,7 +159,7 @@ def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     return schema
 
 
-def _plain(annotation: Any) -> dict[str, Any] | None:
+def plain_schema(annotation: Any) -> dict[str, Any] | None:
     """The schema of a plain annotation, None if it is not one."""
     # Some annotations cannot be hashed, such as `Annotated` with a list.
     if annotation in _SCALARS if _hashable(annotation) else False:
@@ -170,15 +172,15 @@ def _plain(annotation: Any) -> dict[str, Any] | None:
         return {"type": "object", "additionalProperties": True}
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is list and arguments:
-        items = _plain(arguments[0])
+        items = plain_schema(arguments[0])
         return None if items is None else {"type": "array", "items": items}
     if origin is dict and arguments and arguments[0] is str:
-        values = _plain(arguments[1])
+        values = plain_schema(arguments[1])
         return None if values is None else {"type": "object", "additionalProperties": values or True}
     if origin is Literal:
         return _literal(arguments)
     if origin in (Union, types.UnionType):
-        options = [_plain(option) for option in arguments]
+        options = [plain_schema(option) for option in arguments]
         return None if None in options else {"anyOf": options}
     return None
 

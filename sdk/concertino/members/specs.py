@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overloa
 from concertino.core.errors import SpecError
 from concertino.core.usage import FREE, Cost, Prices
 
-from .signature import Signature, read_signature
+from .signature import Signature, plain_schema, read_signature
 
 if TYPE_CHECKING:
     from concertino.core.model import Model
@@ -39,6 +40,8 @@ _NAME = re.compile(r"^(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/)?[A-Za-z0-9][A-Za-z0-9
 _MODEL_NAME = re.compile(r"^(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/)?[A-Za-z0-9][A-Za-z0-9_.:@+/-]{0,127}$")
 # Control characters and those that turn the direction of text can hide instructions from a human reader.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+_UNSTRUCTURED = (None, type(None), Any, str, int, float, bool, dict, list)
+"""Return annotations that say nothing to be checked; most functions have one of them."""
 DESCRIPTION_LIMIT = 2048
 """Characters of a description that the orchestrator may see."""
 
@@ -115,7 +118,8 @@ class ToolSpec(_NamedSpec):
         description: what the model reads; control characters are dropped, 2,048 characters at most.
         input_schema: JSON schema of the arguments, an object; admitted by `concertino.schema.admit`.
         function: what runs. Called with keyword arguments, or with one dict if `takes_mapping`.
-        output_schema: JSON schema of the result, checked when given.
+        output_schema: JSON schema of the result, checked when given. Of a decorated function it comes from its return
+            annotation: a pydantic model, dataclass, TypedDict, list or union; or from `result=TYPE`.
         cost: what one call costs.
         timeout: seconds for one call with all its attempts; `None` leaves only the run's deadline.
         concurrency: how many calls of it may run at once, `None` for no own limit.
@@ -126,6 +130,7 @@ class ToolSpec(_NamedSpec):
         maths_fields: arguments that hold LaTeX, where `\\t` or `\\n` before a letter is taken for a lost backslash.
         approval: a person decides before each call (True), or before those for which a function of the arguments
             returns True.
+        dump: turns a result of the declared type into JSON data; None where it is that already.
     """
 
     description: str
@@ -144,6 +149,7 @@ class ToolSpec(_NamedSpec):
     context: str = ""
     convert: Callable[[Mapping[str, Any]], dict[str, Any]] | None = field(default=None, repr=False)
     approval: bool | Callable[[dict[str, Any]], bool] = False
+    dump: Callable[[Any], Any] | None = field(default=None, repr=False)
 
     kind = "tool"
 
@@ -154,6 +160,11 @@ class ToolSpec(_NamedSpec):
             raise SpecError(f"{label}: function={self.function!r} cannot be called")
         if not isinstance(self.input_schema, dict) or self.input_schema.get("type", "object") != "object":
             raise SpecError(f"{label}: input_schema must be a JSON schema of type object")
+        if self.output_schema is not None and not isinstance(self.output_schema, dict):
+            raise SpecError(
+                f"{label}: output_schema={self.output_schema!r}; expected a JSON schema as a dict; a type is declared "
+                f"with @{self.kind}(result=...) or as the return annotation"
+            )
         if not isinstance(self.description, str) or not self.description.strip():
             raise SpecError(f"{label}: it has no description; write a docstring, the model chooses by it")
         if self.isolation not in ("loop", "thread", "process"):
@@ -367,10 +378,15 @@ def tool(
     description: str | None = None,
     input_schema: dict[str, Any] | None = None,
     output_schema: dict[str, Any] | None = None,
+    result: Any = None,
     **options: Any,
 ) -> Callable[[Callable[..., Any]], ToolSpec]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a tool of a typed function. Options are the fields of `ToolSpec`.
+
+    Args:
+        result: the type of its results, where the return annotation does not say it: a pydantic model, dataclass,
+            TypedDict, union or list. Results become JSON data by it, and are checked against its schema.
 
     Raises:
         SpecError: the function or an option cannot work; says which and why.
@@ -387,10 +403,15 @@ def agent(
     description: str | None = None,
     input_schema: dict[str, Any] | None = None,
     output_schema: dict[str, Any] | None = None,
+    result: Any = None,
     **options: Any,
 ) -> Callable[[Callable[..., Any]], AgentSpec]: ...
 def agent(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make an agent of a typed function with a `Context` parameter. Options are the fields of `AgentSpec`.
+
+    Args:
+        result: the type of its results, where the return annotation does not say it: a pydantic model, dataclass,
+            TypedDict, union or list. Results become JSON data by it, and are checked against its schema.
 
     Raises:
         SpecError: the function or an option cannot work; says which and why.
@@ -401,14 +422,15 @@ def agent(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 def _declare(kind: type[ToolSpec], function: Callable[..., Any] | None, options: dict[str, Any]) -> Any:
     if function is not None:
         return _build(kind, function, options)
-    unknown = set(options) - {each.name for each in fields(kind)}
+    unknown = set(options) - {each.name for each in fields(kind)} - {"result"}
     if unknown:
         raise SpecError(f"@{kind.kind}: unknown option {sorted(unknown)[0]!r}; known: {_known_options(kind)}")
     return lambda function: _build(kind, function, options)
 
 
 def _known_options(kind: type[ToolSpec]) -> str:
-    return ", ".join(each.name for each in fields(kind) if each.name not in ("function", "convert", "context"))
+    names = [each.name for each in fields(kind) if each.name not in ("function", "convert", "context", "dump")]
+    return ", ".join([*names, "result"])
 
 
 def _build(kind: type[ToolSpec], function: Callable[..., Any], options: dict[str, Any]) -> ToolSpec:
@@ -419,8 +441,10 @@ def _build(kind: type[ToolSpec], function: Callable[..., Any], options: dict[str
     # None stands for "not given", but of a timeout it lifts the limit.
     given = {key: value for key, value in options.items() if value is not None or key == "timeout"}
     read: Signature = read_signature(function, Context)
+    name = given.pop("name", None) or function.__name__
+    given.update(_results(f"{kind.kind} {name!r}", given, read.result))
     return kind(
-        name=given.pop("name", None) or function.__name__,
+        name=name,
         description=given.pop("description", None) or read.description,
         input_schema=given.pop("input_schema", None) or read.schema,
         function=function,
@@ -428,6 +452,34 @@ def _build(kind: type[ToolSpec], function: Callable[..., Any], options: dict[str
         convert=read.convert,
         **given,
     )
+
+
+def _results(label: str, given: dict[str, Any], annotation: Any) -> dict[str, Any]:
+    """What the options and the return annotation say about results; takes `result` out of the options."""
+    declared, schema = given.pop("result", None), given.get("output_schema")
+    if schema is not None and not isinstance(schema, dict):
+        declared, schema = schema, None  # a type; what is none is refused below
+    if schema is not None or (declared is None and annotation in _UNSTRUCTURED):
+        return {}
+    from .value_type import ValueType, is_record, is_structured
+
+    if declared is not None:
+        if isinstance(declared, dict):
+            return {"output_schema": declared}
+        found = ValueType(declared, f"{label}: result")
+        return {"output_schema": found.result_schema, "dump": found.dump}
+    if not is_structured(annotation):
+        return {}
+    if (plain := plain_schema(annotation)) is not None:
+        return {"output_schema": plain}
+    try:
+        found = ValueType(annotation, f"{label}: its return annotation")
+        return {"output_schema": found.result_schema, "dump": found.dump}
+    except SpecError as error:
+        # Other code may have been written before annotations meant anything here, so it goes on unchecked.
+        if is_record(annotation):
+            logging.getLogger("concertino").warning("%s; its results are not checked", error)
+        return {}
 
 
 def _compile(spec: ToolSpec, which: str, schema: dict[str, Any]) -> Validator:

@@ -18,10 +18,15 @@ from json import dumps, loads
 from typing import Any
 
 
-def _find(module: str, qualname: str) -> Callable[..., Any]:
+def _find(module: str, qualname: str) -> Any:
+    """What is published: a function, or the spec that it was decorated into."""
     found: Any = importlib.import_module(module)
     for part in qualname.split("."):
         found = getattr(found, part)
+    return found
+
+
+def _callable(found: Any) -> Callable[..., Any]:
     # A decorated function is published as its spec; the arguments are converted as in the parent.
     function = getattr(found, "function", found)
     convert = getattr(found, "convert", None)
@@ -37,13 +42,14 @@ def main(module: str, qualname: str) -> None:
     # What the tool prints must not mix with the answers.
     os.dup2(devnull, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    function, own = _find(module, qualname), os.getpid()
+    found, own = _find(module, qualname), os.getpid()
+    function, dump = _callable(found), getattr(found, "dump", None)
     for line in sys.stdin.buffer:
         try:
             result = function(**loads(line))
             if inspect.isawaitable(result):
                 result = asyncio.run(_wait(result))
-            answer = dumps({"result": result}, allow_nan=False)
+            answer = dumps({"result": dump(result) if dump else result}, allow_nan=False)
         except BaseException as error:
             # A tool that calls `sys.exit` has answered, and the worker lives on.
             answer = dumps({"error": f"{type(error).__name__}: {error}"})
