@@ -56,6 +56,12 @@ if TYPE_CHECKING:
     from .executor import *
     from .members.context import Context as Context
     from .members.context import RunContext as RunContext
+    from .members.guards import EndRun as EndRun
+    from .members.guards import Guard as Guard
+    from .members.guards import GuardedCall as GuardedCall
+    from .members.guards import GuardedResult as GuardedResult
+    from .members.guards import Replace as Replace
+    from .members.guards import guard as guard
     from .members.ranking import Ranking as Ranking
     from .members.ranking import RankingEntry as RankingEntry
     from .members.routing import RouterSpec as RouterSpec
@@ -98,6 +104,7 @@ _NAMES = {
     "core.result": "Result",
     "core.usage": "Cost Prices Usage",
     "members.context": "Context RunContext",
+    "members.guards": "EndRun Guard GuardedCall GuardedResult Replace guard",
     "members.ranking": "Ranking RankingEntry",
     "members.routing": "RouterSpec router",
     "members.specs": "AgentSpec ModelSpec ToolSpec agent tool",

@@ -376,6 +376,7 @@ STOP_REASONS: dict[str, str] = {
     "format": "the orchestrator's text could not be read several times in a row",
     "model": "the orchestrator model did not answer",
     "cancelled": "the caller cancelled the run",
+    "guard": "a guard denied the question or the answer, or ended the run",
     "suspended": "calls wait for a person's decision; resume the trace with the decisions",
     "crashed": "concertino failed in the middle; the trace can be resumed",
     "unfinished": "the trace has no end: the run is under way, or its process was killed and it can be resumed",

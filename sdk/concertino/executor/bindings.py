@@ -37,6 +37,7 @@ class Bindings:
         self.providers: dict[str, Provider] = {}
         self._calls = Gate(limits.calls)
         self._threads = Gate(limits.threads)
+        self._guards = Gate(limits.threads)
         self._agents: dict[int, Gate] = {}
         self._uses: Counter[str] = Counter()
         # Weak, so that a run which is dropped without a release does not keep its members for ever.
@@ -97,11 +98,15 @@ class Bindings:
         provider = () if bound.provider.gate.capacity >= UNLIMITED else (bound.provider.gate,)
         return (self._calls, *provider, *own, *threads)
 
+    def guard_gates(self, bound: BoundTool) -> tuple[Gate, ...]:
+        """The gates that a guard passes: none that a call can hold, for that call may wait for the guard."""
+        return () if bound.spec.is_async else (self._guards,)
+
     def queued(self) -> Iterator[Waiting]:
         """Every call or request that waits at a gate."""
         members = [bound.gate for bound in (*self.tools.values(), *self.models.values()) if bound.gate is not None]
         providers = [provider.gate for provider in self.providers.values()]
-        gates: set[Gate] = {self._calls, self._threads, *self._agents.values(), *members, *providers}
+        gates: set[Gate] = {self._calls, self._threads, self._guards, *self._agents.values(), *members, *providers}
         return (call for gate in gates for queue in list(gate.waiting.values()) for call in list(queue))
 
     # -- keeping ---------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from concertino.core.usage import Usage
 from . import error_messages
 from .approval import Suspension
 from .bound import BoundTool
-from .content import BadResult, to_content, truncate
+from .content import BadResult, dumped, to_content, truncate
 from .context import CallContext
 from .execution import Execution
 from .hooks import after_call, before_call
@@ -60,7 +60,11 @@ class MemberCall(Execution):
         return replace(answer, started=self.started, ended=self.scope.now()) if answer is not None else None
 
     async def after(self, observation: Observation) -> Observation:
-        return await after_call(self.scope.after, self.bound.spec, observation)
+        if self.scope.after:
+            observation = await after_call(self.scope.after, self.bound.spec, observation)
+        if self.scope.guarding is not None:
+            observation = await self.scope.guarding.judge_result(self, observation)
+        return observation
 
     def is_alone(self) -> bool:
         kind = self.bound.spec.kind
@@ -77,6 +81,8 @@ class MemberCall(Execution):
         if Attachment.made:
             value, attached = take_attachments(value)
         try:
+            if bound.dump is not None:
+                value = dumped(value, bound.dump)
             content, text = to_content(value, self.runtime.limits.result_bytes, bound.max_chars)
         except BadResult as error:
             return self.error(Status.EXEC_ERR, error_messages.bad_result(str(error)))
@@ -114,6 +120,19 @@ class MemberCall(Execution):
             self.repairs,
             cut,
         )
+
+    def showing(self, observation: Observation, value: Any) -> Observation:
+        """The observation with another content, checked and cut like a result."""
+        try:
+            content, text = to_content(value, self.runtime.limits.result_bytes, self.bound.max_chars)
+        except BadResult as error:
+            self.full = None
+            return self.error(Status.EXEC_ERR, error_messages.bad_result(str(error)))
+        cut, self.full = 0, None
+        if len(text) > self.bound.max_chars:
+            self.full = content
+            content, cut = truncate(content, text, self.bound.max_chars)
+        return replace(observation, content=content, truncated=cut)
 
     def inner_failure(self, error: CallFailed | Suspension) -> Observation:
         """As for any execution, with the partial result of the inner call, bounded like any result."""

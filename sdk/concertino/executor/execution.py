@@ -441,7 +441,7 @@ class Execution(ABC):
         if self.over:
             return  # the ladder has delivered in its place
         # Without an attempt it was refused or answered, and there is nothing for a hook to look at.
-        if self.scope.after and self.has_hooks and self.attempts.count:
+        if (self.scope.after or self.scope.guarding) and self.has_hooks and self.attempts.count:
             observation = await self.after(observation)
             if self.over:
                 return  # given up while a hook held it: its observation has been delivered

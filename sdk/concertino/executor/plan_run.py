@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from concertino.members.specs import ToolSpec
 
     from .bound import BoundTool
+    from .gates import Gate
 
 
 class CallOrder:
@@ -205,18 +206,62 @@ class PlanRun(CallOwner):
         if runtime.waiting >= limits.queue and any(gate.is_full for gate in gates):
             self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error_messages.overloaded(limits.queue))
             return
-        if bound.spec.approval and needs_approval(bound, arguments):
-            self._hold_back(index, call, call_id, bound, arguments, repairs)
-            return
+        if scope.guarding is not None and scope.guarding.of("call", spec):
+            self._wait_for(self._guarded(index, bound, call_id, arguments, repairs))
+        elif bound.spec.approval and needs_approval(bound, arguments):
+            self._hold_back(index, call_id, bound, arguments, repairs)
+        else:
+            self._submit(index, call_id, bound, arguments, gates, repairs)
+
+    def _submit(
+        self,
+        index: int,
+        call_id: str,
+        bound: BoundTool,
+        arguments: Any,
+        gates: tuple[Gate, ...],
+        repairs: tuple[str, ...],
+    ) -> None:
         started = MemberCall(self, bound, call_id, arguments, gates, index, repairs)
         self.calls.append(started)
         started.submit()
 
+    def _wait_for(self, deciding: Coroutine[Any, Any, None]) -> None:
+        """Let something be decided before a call begins."""
+        task = self.scope.loop.create_task(deciding)
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
+        if self.parent is not None:
+            self.parent.adopt(task)
+
+    # -- guards ----------------------------------------------------------------------------------------------------
+
+    async def _guarded(
+        self, index: int, bound: BoundTool, call_id: str, arguments: Any, repairs: tuple[str, ...]
+    ) -> None:
+        """Start a call when the guards let it."""
+        guarding = self.scope.guarding
+        assert guarding is not None
+        try:
+            allowed, denied = await guarding.judge_call(self, bound.spec, call_id, arguments)
+            if denied is None and allowed is not arguments:
+                arguments, repairs = read_arguments(Call(bound.name, allowed, "replaced"), bound, None)
+        except ArgumentsRefused as refused:
+            self._refuse(index, call_id, bound.name, Status.PARSE_ERR, refused.error, refused.repairs)
+            return
+        if self.cancelled:
+            return
+        if denied is not None:
+            self._refuse(index, call_id, bound.name, Status.EXEC_ERR, denied, repairs)
+        elif bound.spec.approval and needs_approval(bound, arguments):
+            self._hold_back(index, call_id, bound, arguments, repairs)
+        else:
+            gates = self.host.bindings.gates(bound, self.depth)
+            self._submit(index, call_id, bound, arguments, gates, repairs)
+
     # -- approval --------------------------------------------------------------------------------------------------
 
-    def _hold_back(
-        self, index: int, call: Call, call_id: str, bound: BoundTool, arguments: Any, repairs: tuple[str, ...]
-    ) -> None:
+    def _hold_back(self, index: int, call_id: str, bound: BoundTool, arguments: Any, repairs: tuple[str, ...]) -> None:
         """Start a call when a person has approved it."""
         scope = self.scope
         decision = decided_before(scope, call_id)
@@ -231,11 +276,7 @@ class PlanRun(CallOwner):
             # Not recorded, for a resumed run makes the call again.
             self._settle(index, Observation(call_id, bound.name, Status.EXEC_ERR, None, error, started=now, ended=now))
         else:
-            task = scope.loop.create_task(self._ask_a_person(index, bound, arguments, repairs, request))
-            self._waiting.add(task)
-            task.add_done_callback(self._waiting.discard)
-            if self.parent is not None:
-                self.parent.adopt(task)
+            self._wait_for(self._ask_a_person(index, bound, arguments, repairs, request))
 
     async def _ask_a_person(
         self, index: int, bound: BoundTool, arguments: Any, repairs: tuple[str, ...], request: ApprovalRequest
@@ -264,12 +305,10 @@ class PlanRun(CallOwner):
                 self._refuse(index, call_id, bound.name, Status.PARSE_ERR, refused.error, refused.repairs)
                 return
         gates = self.host.bindings.gates(bound, self.depth)
-        approved = MemberCall(self, bound, call_id, arguments, gates, index, repairs)
-        self.calls.append(approved)
-        approved.submit()
+        self._submit(index, call_id, bound, arguments, gates, repairs)
 
     def stop_waiting(self) -> None:
-        """Stop waiting for decisions."""
+        """Stop waiting for guards and decisions."""
         for task in list(self._waiting):
             task.cancel()
 

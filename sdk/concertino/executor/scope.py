@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from concertino.core.model import Message
     from concertino.pool.pool import Pool
 
+    from .guarding import Guarding
+
 logger = logging.getLogger("concertino")
 
 Duplicates = Literal["run", "reuse", "refuse"]
@@ -160,6 +162,10 @@ class Scope:
     """Decisions that were given when the run was resumed, by call."""
     pending: dict[str, ApprovalRequest] = field(default_factory=dict)
     """Calls that wait for a decision beyond the end of this process."""
+    guarding: Guarding | None = None
+    """The guards of the run; None without any."""
+    halted: asyncio.Future[str] | None = None
+    """Done, with the reason, when a guard has ended the run; None without guards."""
     clocks: Clocks = field(default_factory=Clocks)
     """Whose deadlines stand still, because a person decides."""
     asks: int = 0
@@ -171,6 +177,11 @@ class Scope:
         """Take in attachments and record them."""
         self.attachments.update({each.sha256[:12]: each for each in attachments})
         self.emit_result(Attached(call_id, list(attachments)), recalled=recalled)
+
+    def end_run(self, reason: str) -> None:
+        """A guard ends the run."""
+        if self.halted is not None and not self.halted.done():
+            self.halted.set_result(reason)
 
     def now(self) -> float:
         """Seconds since the run started."""

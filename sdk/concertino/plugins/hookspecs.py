@@ -24,6 +24,7 @@ import pluggy
 if TYPE_CHECKING:
     from concertino.core.observation import Observation
     from concertino.core.provider_settings import ProviderSettings
+    from concertino.members.guards import Guard
     from concertino.members.ranking import Ranking
     from concertino.members.specs import AgentSpec, ModelSpec, Spec, ToolSpec
 
@@ -62,6 +63,16 @@ def concertino_declare_model(name: str, options: dict[str, Any]) -> ModelSpec:
     raise NotImplementedError
 
 
+@hookspec(firstresult=True)
+def concertino_members_from(source: Any, settings: ProviderSettings) -> list[ToolSpec] | None:
+    """Called with what `Pool.of`, `Pool.adding` or `sources` of a pool file were given, and concertino does not know.
+
+    That is a `Path`, or any object but a text. Return the tools and agents that it becomes, or None at once if it is
+    nothing of yours; providers are asked by name, and the first that returns members counts. Raise `UsageError` if it
+    is yours and wrong, with its name. A command that it names must not be started unless the user has allowed it.
+    """
+
+
 @hookspec
 def concertino_strategies() -> list[type]:
     """Strategy classes that the distribution offers, chosen by their `name`. Called once."""
@@ -74,6 +85,12 @@ def concertino_rankings(settings: ProviderSettings) -> list[Ranking]:
 
     Called once, when a router first needs one.
     """
+    raise NotImplementedError
+
+
+@hookspec
+def concertino_guards() -> list[Guard]:
+    """Guards that the distribution offers: `Orchestrator(guards=["provider/name"])` asks them. Called once."""
     raise NotImplementedError
 
 

@@ -16,10 +16,11 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import pluggy
@@ -29,22 +30,27 @@ from concertino.core.provider_settings import ProviderSettings
 from concertino.core.settings import Settings, load_settings
 from concertino.members.patterns import is_full_name, matches, may_match, provider_of
 from concertino.members.ranking import Ranking
-from concertino.members.specs import ModelSpec, Spec
+from concertino.members.specs import ModelSpec, Spec, ToolSpec
 
 from . import hookspecs
 from .discovery import Declaration, discover
 from .guard import PluginFault, guarded, inside_guard, show
-from .hooks import HOOK_ARGUMENTS, Hook, Implementations, read_hooks
+from .hooks import HOOK_ARGUMENTS, Hook, Implementations, read_hooks, taken_arguments
 from .plugin_log import tell_left_out, tell_loaded
 from .published import MEMBER_HOOKS, check_declared, check_list, check_members, refuse_equal_names
+from .sources import check_made, show_source, unknown_source
 from .status import PluginInfo, PluginRow
 
 if TYPE_CHECKING:
+    from concertino.members.guards import Guard
+
     from .finding import Finding
 
 _LISTS = ((), ("settings",))
 """The arguments of hooks that give a list."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_SOURCE_SECONDS = 90.0
+"""For what a provider makes of a file: a server that it starts may have to be fetched first."""
 
 
 class PluginManager:
@@ -276,6 +282,54 @@ class PluginManager:
             raise PoolError(f"model {full!r}: {str(wrong[0]).removeprefix(f'model {short!r}: ')}") from wrong[0]
         return spec if spec.options is not None else spec.with_(options=options)
 
+    def members_from(self, source: Any) -> list[ToolSpec] | None:
+        """The members that a provider makes of a file, a folder or an object; None of an object that nobody knows.
+
+        Providers are asked by name, and the first that knows it counts; those behind it are not imported for it.
+
+        Raises:
+            PoolError: a file or folder that nobody knows; says what would help.
+            UsageError: it is known, and wrong; in the provider's words.
+            PluginError: the hook of the provider is broken.
+        """
+        for name in list(self._plugins):
+            with self._locked():
+                plugin = self._plugins[name]
+                self._load(plugin, members=False)
+            if "concertino_members_from" in plugin.hooks and plugin.state == "loaded":
+                # Without the lock: a server that is started takes its time, and other threads want other plugins.
+                found = self._made_from(plugin, source)
+                if found is not None:
+                    return found
+        if isinstance(source, Path):
+            broken = [plugin.name for plugin in self._plugins.values() if plugin.state in ("failed", "clash")]
+            raise PoolError(unknown_source(source, broken))
+        return None
+
+    def _made_from(self, plugin: PluginRow, source: Any) -> list[ToolSpec] | None:
+        """What one provider makes of a source; None for nothing of its."""
+        hook = "concertino_members_from"
+        wrong: list[UsageError] = []
+
+        def ask() -> list[ToolSpec] | None:
+            function = getattr(plugin.implementations, hook)
+            given = {"source": source, "settings": plugin.settings}
+            try:
+                found = function(**{name: given[name] for name in taken_arguments(hook, function)})
+            except UsageError as error:
+                # About the source, which is the user's; raised in the guard, it would be the plugin's fault.
+                wrong.append(error)
+                return None
+            return None if found is None else check_made(hook, found, plugin.name, source)
+
+        try:
+            made: list[ToolSpec] | None = self._guarded(plugin, f"{hook}()", ask, max(self._seconds, _SOURCE_SECONDS))
+        except PluginFault as fault:
+            raise PluginError(f"{plugin.label} cannot read {show_source(source)}: {fault}") from fault
+        if wrong:
+            raise wrong[0]
+        return made
+
     def _check_settings(self) -> None:
         """A model or a table under the name of no provider would never be seen."""
         places = {f"{self.settings.file}: model {name!r}": name.partition("/")[0] for name in self.settings.models}
@@ -354,17 +408,38 @@ class PluginManager:
         Raises:
             PoolError: no such provider, or it is broken, or offers no such ranking; names those that there are.
         """
-        hook, (provider, _, short) = "concertino_rankings", name.partition("/")
+        found: Ranking = self._one("concertino_rankings", _check_ranking, name, "ranking")
+        return found
+
+    def guard(self, name: str) -> Guard:
+        """The guard `provider/name`, under that name. Loads that provider alone.
+
+        Raises:
+            PoolError: no such provider, or it is broken, or offers no such guard; names those that there are.
+        """
+        found: Guard = self._one("concertino_guards", _check_guard, name, "guard")
+        return found.with_(name=name)
+
+    def guards(self) -> dict[str, Guard]:
+        """Guards of all plugins, as `provider/name`."""
+        pairs = self._collect("concertino_guards", _check_guard)
+        return {f"{plugin.name}/{guard.name}": guard for plugin, guard in pairs}
+
+    def _one(self, hook: str, check: Callable[[Any], str], name: str, what: str) -> Any:
+        """What one provider gives from a list hook under a name."""
+        provider, slash, short = name.partition("/")
+        if not slash:
+            raise PoolError(f"{what} {name!r}: expected 'provider/name', such as 'acme/{name}'")
         with self._locked():
             self._check_known(provider)
             plugin = self._plugins[provider]
             self._load(plugin, members=False)
             if hook in plugin.hooks and plugin.state == "loaded" and hook not in plugin.results:
-                self._attempt(plugin, functools.partial(self._ask, plugin, hook, _check_ranking))
+                self._attempt(plugin, functools.partial(self._ask, plugin, hook, check))
         self._check_usable(plugin)
-        found: dict[str, Ranking] = {ranking.name: ranking for ranking in plugin.results.get(hook, ())}
+        found = {item.name: item for item in plugin.results.get(hook, ())}
         if short not in found:
-            raise PoolError(f"provider {provider!r} offers no ranking {short!r}; {_hint(short, found)}")
+            raise PoolError(f"provider {provider!r} offers no {what} {short!r}; {_hint(short, found)}")
         return found[short]
 
     def rankings(self) -> dict[str, Ranking]:
@@ -372,9 +447,20 @@ class PluginManager:
         pairs = self._collect("concertino_rankings", _check_ranking)
         return {f"{plugin.name}/{ranking.name}": ranking for plugin, ranking in pairs}
 
-    def commands(self) -> list[Any]:
-        """The `click.Command`s of all plugins. Two of one name are both left out; the rows say so."""
-        return [command for _, command in self._commands()]
+    def commands(self, providers: Collection[str] | None = None) -> list[Any]:
+        """The `click.Command`s of plugins. Two of one name are both left out; the rows say so.
+
+        Args:
+            providers: whose; by default those of all.
+        """
+        return [command for _, command in self._commands(providers)]
+
+    def given(self) -> dict[str, dict[str, list[Any]]]:
+        """What loaded providers have given so far: `members`, and what each list hook returned. Asks nobody."""
+        with self._locked():
+            loaded = [plugin for plugin in self._plugins.values() if plugin.state == "loaded"]
+            members = {plugin.name: {"members": list(plugin.members)} for plugin in loaded if plugin.members is not None}
+            return {plugin.name: {**members.get(plugin.name, {}), **plugin.results} for plugin in loaded}
 
     def findings(self, name: str) -> list[Finding]:
         """What a loaded provider says of itself in `concertino_doctor`; a fault of it is a finding too."""
@@ -403,8 +489,8 @@ class PluginManager:
         """The provider of each command that `commands` gives, by the name of the command."""
         return {str(command.name): plugin.name for plugin, command in self._commands()}
 
-    def _commands(self) -> list[tuple[PluginRow, Any]]:
-        pairs = self._collect("concertino_cli", _check_command)
+    def _commands(self, providers: Collection[str] | None = None) -> list[tuple[PluginRow, Any]]:
+        pairs = self._collect("concertino_cli", _check_command, providers)
         return self._single(pairs, "command", lambda command: str(command.name))
 
     def named(self, hook: str) -> list[Any]:
@@ -434,15 +520,18 @@ class PluginManager:
                 for plugin, implementation in zip(plugins, order, strict=True)
             ]
 
-    def _collect(self, hook: str, check: Callable[[Any], str]) -> list[tuple[PluginRow, Any]]:
+    def _collect(
+        self, hook: str, check: Callable[[Any], str], providers: Collection[str] | None = None
+    ) -> list[tuple[PluginRow, Any]]:
         """What each plugin returns from a list hook; `check` says what is wrong with an item, or nothing."""
         with self._locked():
-            for plugin in self._plugins.values():
+            asked = [plugin for plugin in self._plugins.values() if providers is None or plugin.name in providers]
+            for plugin in asked:
                 # Its members are not asked for: a command or a strategy must not start somebody's servers.
                 self._load(plugin, members=False)
                 if hook in plugin.hooks and plugin.state == "loaded" and hook not in plugin.results:
                     self._attempt(plugin, functools.partial(self._ask, plugin, hook, check))
-            usable = [plugin for plugin in self._plugins.values() if plugin.state == "loaded"]
+            usable = [plugin for plugin in asked if plugin.state == "loaded"]
             return [(plugin, item) for plugin in usable for item in plugin.results.get(hook, ())]
 
     def _ask(self, plugin: PluginRow, hook: str, check: Callable[[Any], str]) -> None:
@@ -514,8 +603,10 @@ class PluginManager:
         refuse_equal_names(members)
         plugin.members = members
 
-    def _guarded(self, plugin: PluginRow, doing: str, function: Callable[[], Any]) -> Any:
-        return guarded(function, doing, plugin.declarations[0].package, self._seconds)
+    def _guarded(
+        self, plugin: PluginRow, doing: str, function: Callable[[], Any], seconds: float | None = None
+    ) -> Any:
+        return guarded(function, doing, plugin.declarations[0].package, seconds or self._seconds)
 
 
 @functools.cache
@@ -544,6 +635,14 @@ def _check_strategy(item: Any) -> str:
 def _check_ranking(item: Any) -> str:
     named = isinstance(item, Ranking) and isinstance(item.name, str)
     return "" if named else "expected an object with a `name` and a method `order(question, entries)`"
+
+
+def _check_guard(guard: Any) -> str:
+    from concertino.members.guards import Guard
+
+    if not isinstance(guard, Guard):
+        return f"concertino_guards() gave {show(guard)}; expected guards made with @concertino.guard(stage)"
+    return ""
 
 
 def _check_command(item: Any) -> str:

@@ -15,10 +15,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from concertino.core.errors import UsageError
+from concertino.core.errors import SpecError, UsageError
 from concertino.core.model import Message
 from concertino.core.observation import ErrorInfo
 from concertino.executor.error_messages import LIMIT, bad_reply
+from concertino.members.value_type import ValueType
 from concertino.schema import SchemaRefused, compile_schema, explain
 from concertino.text.json import ReadingError, read_json
 
@@ -26,6 +27,10 @@ _CORRECT = (
     "You bring an answer into the form that a program needs. Write one JSON value that satisfies the JSON schema, and "
     "nothing else: no sentence before or after it. Keep what the answer says; add nothing that it does not say, unless "
     "the schema requires it.\n\nJSON schema:\n"
+)
+_WRITE_AGAIN = (
+    "You correct an answer that cannot be given as it is. Write the corrected answer alone: no sentence about it, and "
+    "nothing that the first answer does not say."
 )
 
 
@@ -40,31 +45,15 @@ class AnswerType:
     """
 
     def __init__(self, kind: Any) -> None:
-        self._adapter: Any = None
-        if isinstance(kind, Mapping):
-            schema = dict(kind)
-        else:
-            schema = self._adapted(kind)
         try:
-            self._validator = compile_schema(schema)
+            self._type = None if isinstance(kind, Mapping) else ValueType(kind, "answer_type")
+        except SpecError as error:
+            raise UsageError(str(error)) from error
+        self.schema: dict[str, Any] = dict(kind) if self._type is None else self._type.schema
+        try:
+            self._validator = compile_schema(self.schema)
         except SchemaRefused as error:
             raise UsageError(f"answer_type={kind!r}: its schema was refused: {error}") from error
-        self.schema: dict[str, Any] = schema
-
-    def _adapted(self, kind: Any) -> dict[str, Any]:
-        import pydantic
-
-        from concertino.members.signature import without_titles
-
-        try:
-            self._adapter = pydantic.TypeAdapter(kind)
-            schema: dict[str, Any] = without_titles(self._adapter.json_schema())
-        except Exception as error:
-            raise UsageError(
-                f"answer_type={kind!r}: expected a pydantic model, a dataclass, a TypedDict, a union or list of such, "
-                f"or a JSON schema as a dict ({type(error).__name__}: {str(error).splitlines()[0]})"
-            ) from error
-        return schema
 
     def read(self, text: str) -> tuple[Any, ErrorInfo | None]:
         """The value of a text, and what is wrong with it; None for nothing."""
@@ -77,27 +66,22 @@ class AnswerType:
                 return None, bad_reply(str(error))
         if violations := self._validator.check(value):
             return None, bad_reply(explain(violations, self._validator, limit=LIMIT))
-        if self._adapter is None:
+        if self._type is None:
             return value, None
-        import pydantic
-
-        try:
-            return self._adapter.validate_json(json.dumps(value)), None
-        except pydantic.ValidationError as error:
-            # What no schema says: a validator of the type's own.
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            return None, bad_reply(f"{place}: {first['msg']}" if place else first["msg"])
-        except Exception as error:
-            return None, bad_reply(f"the type refused it: {type(error).__name__}: {error}")
+        read, wrong = self._type.read(value)
+        return (None, bad_reply(wrong)) if wrong else (read, None)
 
 
-def correction(schema: Mapping[str, Any], question: str, text: str, wrong: str) -> list[Message]:
-    """The request for an answer of its type, after one that was not.
+def correction(schema: Mapping[str, Any] | None, question: str, text: str, wrong: str) -> list[Message]:
+    """The request for another answer, after one that was not of its type, or that a guard denied.
 
     Args:
+        schema: of the type; None for a text.
         text: the answer as it was written.
         wrong: what is wrong with it.
     """
+    if schema is None:
+        asked = f"Question:\n{question}\n\nAnswer:\n{text}\n\nWhy it cannot be given: {wrong}\n\nWrite the answer now."
+        return [Message("system", _WRITE_AGAIN), Message("user", asked)]
     asked = f"Question:\n{question}\n\nAnswer:\n{text}\n\nWhat is wrong with it: {wrong}\n\nWrite the JSON value now."
     return [Message("system", _CORRECT + json.dumps(schema, ensure_ascii=False)), Message("user", asked)]

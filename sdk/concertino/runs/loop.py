@@ -10,8 +10,9 @@ import asyncio
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from concertino.core.approval import Deny
 from concertino.core.budget import Budget
 from concertino.core.events import Event, Planned, RunEnded, RunStarted
 from concertino.core.model import ChatRequest, Reply, Sampling
@@ -31,11 +32,16 @@ from .run import Run, collect_rounds
 from .run_input import PLAIN_INPUT, RunInput
 from .run_log import listeners_of
 
+if TYPE_CHECKING:
+    from concertino.executor.guarding import Guarding
+
+    from .guards import RunGuards
+
 Listener = Callable[[Event], None]
 _STOPS = {"budget_exhausted": "budget", "deadline": "deadline", "queue_deadline": "deadline"}
 """Why a run ends when its model could not be asked, by the code of the failed request."""
 _ANSWER_ATTEMPTS = 3
-"""Requests that may correct an answer which is not of its type."""
+"""Requests that may correct an answer which is not of its type, or which a guard denied."""
 
 
 class RequestIds:
@@ -74,6 +80,22 @@ class RequestIds:
         return f"ask.{self._count}"
 
 
+class AnswerFault(NamedTuple):
+    """Why an answer must not be given.
+
+    Attributes:
+        stop: why the run ends, if no request corrects it.
+        reason: for the model that corrects it.
+        detail: for people.
+        final: nobody is asked to correct it.
+    """
+
+    stop: str
+    reason: str
+    detail: str
+    final: bool
+
+
 @dataclass(frozen=True, slots=True)
 class RunSettings:
     """What all runs of one orchestrator have in common.
@@ -85,6 +107,8 @@ class RunSettings:
         before: hooks before a call.
         after: hooks after a call.
         with_leader: binds the orchestrator's model to its role in a pool.
+        begin: makes the machine of a run from its question, pool and budget.
+        guarding: the guards; None without any.
     """
 
     executor: Executor | None
@@ -94,6 +118,8 @@ class RunSettings:
     before: Sequence[Callable[..., Any]]
     after: Sequence[Callable[..., Any]]
     with_leader: Callable[[Pool], Pool]
+    begin: Callable[[str, Pool, Budget], Machine]
+    guarding: Guarding | None
 
 
 class RunLoop:
@@ -109,6 +135,7 @@ class RunLoop:
         past: the scope that a fork continues.
         early: requests that were made before the machine asked, by id.
         ahead: calls that start while the model writes.
+        guards: at work in this run; None without any.
     """
 
     def __init__(
@@ -145,6 +172,7 @@ class RunLoop:
         self.early: dict[str, asyncio.Task[Reply]] = {}
         self.round = 0
         self.ahead: EagerDispatcher | None = None
+        self.guards: RunGuards | None = None
 
     async def run(self) -> Run:
         """Drive the machine to its end. The run ends with a reason, also when it is cancelled or crashes."""
@@ -153,7 +181,7 @@ class RunLoop:
         try:
             self.open(executor)
             try:
-                done = await self._typed(await self._drive())
+                done = await (self._work() if self.guards is None else self._guarded(self.guards))
             except asyncio.CancelledError:
                 self.end(Done(None, "cancelled", "the caller cancelled the run"))
                 raise
@@ -194,14 +222,28 @@ class RunLoop:
             decisions=self.given.decisions,
             spared=self.given.spared,
         )
-        if self.past is None:
-            scope.emit_result(self.begun, recalled=self.memory is not None)
-        else:
+        if self.past is not None:
             scope.resume_from(self.past, self.begun)
             scope.attachments = dict(self.past.attachments)
-        if self.given.attachments and self.past is None:
-            scope.attach("", self.given.attachments, recalled=self.memory is not None)
+            return scope
+        if self.settings.guarding is not None:
+            from .guards import RunGuards
+
+            scope.guarding = self.settings.guarding
+            self.guards = RunGuards(scope.guarding, executor, scope)
+        if not self._admits():
+            self._record_start(scope)
         return scope
+
+    def _admits(self) -> bool:
+        """Whether guards look at the question before it is on record; a resumed run has it on record."""
+        return self.guards is not None and self.guards.of_question and self.memory is None
+
+    def _record_start(self, scope: Scope) -> None:
+        recalled = self.memory is not None
+        scope.emit_result(self.begun, recalled=recalled)
+        if self.given.attachments:
+            scope.attach("", self.given.attachments, recalled=recalled)
 
     def fork(self, run_id: str, pool: Pool | None = None) -> RunLoop:
         """An independent run that continues from here, maybe with another pool; it has to be opened."""
@@ -214,6 +256,36 @@ class RunLoop:
         # Copied, since both runs go on numbering from the past that they share.
         twin.past, twin.round, twin.request_ids = scope, self.round, copy.deepcopy(self.request_ids)
         return twin
+
+    async def _work(self) -> Done:
+        return await self._accepted(await self._drive())
+
+    async def _guarded(self, guards: RunGuards) -> Done:
+        """The work of a run that has guards."""
+        if self._admits():
+            refused = await self._admit(guards)
+            if refused is not None:
+                return Done(None, "guard", refused)
+        guards.begin_beside(self.begun.question)
+        return await guards.until_halted(self._work())
+
+    async def _admit(self, guards: RunGuards) -> str | None:
+        """Have the question checked, and record that the run begins. Gives why it must end, None if it need not."""
+        scope, asked = self.scope, self.begun.question
+        assert scope is not None
+        try:
+            question, refused = await guards.question(asked)
+            if question != asked:
+                self.begun = replace(self.begun, question=question)
+                scope.question = question
+                self.machine = self.settings.begin(question, self.pool, self.budget)
+        finally:
+            # Also when the run is cancelled meanwhile: whatever was asked of models is on record.
+            checks, scope.events = scope.events, []
+            self._record_start(scope)
+            for event in checks:
+                scope.emit_result(event)
+        return refused
 
     async def _drive(self) -> Done:
         """Do what the machine wants until it is done."""
@@ -242,7 +314,8 @@ class RunLoop:
             return
         scope.transcript = step.messages
         # A machine that never names complete calls gains nothing from a stream, which costs more than a plain reply.
-        if self.settings.eager and type(machine).complete_calls is not Machine.complete_calls:
+        undecided = self.guards is not None and self.guards.undecided
+        if self.settings.eager and not undecided and type(machine).complete_calls is not Machine.complete_calls:
             self.ahead = EagerDispatcher(machine, executor, scope, self.round + 1)
         try:
             reply = await self._reply(step, machine, executor, scope)
@@ -291,45 +364,72 @@ class RunLoop:
         fresh = step.messages[len(step.messages) - step.fresh :]
         listener: StreamListener | None = self.ahead
         if scope.streams:
-            listener = TextTeller(scope, name, step.part or step.role, self.machine.answer_reader, then=self.ahead)
+            # With guards of the answer, nobody sees a piece of it before they have seen the whole.
+            guarded = self.guards is not None and self.guards.of_answer
+            reader = None if guarded else self.machine.answer_reader
+            listener = TextTeller(scope, name, step.part or step.role, reader, then=self.ahead)
         return await executor.ask(role, request, scope, call_id=name, role=step.role, fresh=fresh, listener=listener)
 
     def framed(self, step: Ask) -> Ask:
         """What the machine asks, as the model is asked it."""
         return self.given.frame.around(step) if self.given.frame else step
 
-    # -- a typed answer --------------------------------------------------------------------------------------------
+    # -- the answer ------------------------------------------------------------------------------------------------
 
-    async def _typed(self, done: Done) -> Done:
-        """The end with an answer of its type. A text that is none goes back to the model, a few times."""
-        wanted = self.given.answer_type
-        if wanted is None or done.answer is None:
+    async def _accepted(self, done: Done) -> Done:
+        """The end with an answer of its type that the guards let pass. Another text goes back to the model."""
+        wanted, guards = self.given.answer_type, self.guards
+        if guards is not None:
+            await guards.passed()
+        if done.answer is None or (wanted is None and (guards is None or not guards.of_answer)):
             return done
         text, attempt = done.answer, 0
         while True:
-            value, wrong = wanted.read(text)
-            if wrong is None:
-                self.output = value
+            text, fault = await self._checked(wanted, text, attempt + 1)
+            if fault is None:
                 return replace(done, answer=text)
             attempt += 1
-            if attempt > _ANSWER_ATTEMPTS:
-                shown = text if len(text) <= 200 else f"{text[:200]}..."
-                return Done(None, "format", f"the answer is not of its type: {wrong.message}; it was: {shown}")
+            if fault.final or attempt > _ANSWER_ATTEMPTS:
+                return Done(None, fault.stop, fault.detail)
             try:
-                text = await self._corrected(wanted, text, wrong.message, f"answer.{attempt}")
+                text = await self._corrected(wanted, text, fault.reason, f"answer.{attempt}")
             except CallFailed as failed:
                 error = failed.observation.error
                 stop = _STOPS.get(error.code if error else "", "model")
-                return Done(None, stop, f"the answer is not of its type: {wrong.message}; and asking again: {failed}")
+                return Done(None, stop, f"{fault.detail}; and asking again: {failed}")
 
-    async def _corrected(self, wanted: AnswerType, text: str, wrong: str, name: str) -> str:
-        """What the model makes of an answer that is not of its type."""
+    async def _checked(self, wanted: AnswerType | None, text: str, attempt: int) -> tuple[str, AnswerFault | None]:
+        """The answer that type and guards leave, and why it must not be given."""
+        wrong = self._wrong_type(wanted, text)
+        if wrong is None and self.guards is not None and self.guards.of_answer:
+            left, refused = await self.guards.answer(text, attempt)
+            if refused is not None:
+                final = not isinstance(refused, Deny)
+                said = refused.reason if final else f"a guard denied the answer: {refused.reason}"
+                return text, AnswerFault("guard", refused.reason, said, final)
+            if left != text:
+                text, wrong = left, self._wrong_type(wanted, left)
+        if wrong is None:
+            return text, None
+        shown = text if len(text) <= 200 else f"{text[:200]}..."
+        return text, AnswerFault("format", wrong, f"the answer is not of its type: {wrong}; it was: {shown}", False)
+
+    def _wrong_type(self, wanted: AnswerType | None, text: str) -> str | None:
+        """What is wrong with an answer; the value of a right one is the run's output."""
+        if wanted is None:
+            return None
+        self.output, wrong = wanted.read(text)
+        return wrong.message if wrong is not None else None
+
+    async def _corrected(self, wanted: AnswerType | None, text: str, wrong: str, name: str) -> str:
+        """What the model makes of an answer that cannot be given."""
         executor, scope = self.executor, self.scope
         assert executor is not None
         assert scope is not None
-        messages = correction(wanted.schema, self.begun.question, text, wrong)
+        messages = correction(wanted.schema if wanted else None, self.begun.question, text, wrong)
         request = ChatRequest(messages, sampling=self.settings.sampling)
-        listener = TextTeller(scope, name, "orchestrator", WholeText) if scope.streams else None
+        guarded = self.guards is not None and self.guards.of_answer
+        listener = TextTeller(scope, name, "orchestrator", None if guarded else WholeText) if scope.streams else None
         reply = await executor.ask(
             "orchestrator", request, scope, call_id=name, role="orchestrator", fresh=messages, listener=listener
         )
@@ -351,6 +451,8 @@ class RunLoop:
 
     async def act(self, step: Act) -> None:
         """Run a plan, and show the machine its observations."""
+        if self.guards is not None:
+            await self.guards.passed()
         machine, executor, scope = self.machine, self.executor, self.scope
         assert executor is not None
         assert scope is not None

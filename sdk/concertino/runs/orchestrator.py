@@ -61,6 +61,8 @@ from .stepped import SteppedRun
 
 if TYPE_CHECKING:
     from concertino.core.usage import Cost
+    from concertino.executor.guarding import Guarding
+    from concertino.members.guards import Guard
     from concertino.pool.orchestrator_agent import OrchestratorAgent
 
 logger = logging.getLogger("concertino")
@@ -90,6 +92,8 @@ class Orchestrator:
         after: as `before`, with the arguments of `concertino_after_call`; told after those of plugins.
         approve: decides about calls whose member needs approval: a function of an `ApprovalRequest`, which may be
             asynchronous and take any time. Without one, such a run is suspended and resumed with `decisions`.
+        guards: check the question, calls, results and the answer: guards made with `@concertino.guard`, and names of
+            guards that plugins publish, such as `acme/no-secrets`. They are asked in this order.
         instructions: what the model is told beside its task, at the end of every system message: a text, or a function
             of the run's `RunContext` that returns one.
         answer_type: what an answer must be: a type that pydantic can validate (a model, dataclass, TypedDict, union,
@@ -110,6 +114,7 @@ class Orchestrator:
         before: Sequence[Callable[..., Any]] = (),
         after: Sequence[Callable[..., Any]] = (),
         approve: Approver | None = None,
+        guards: Sequence[Guard | str] = (),
         instructions: Instructions = None,
         answer_type: Any = None,
         arrange: Arrange | None = None,
@@ -128,6 +133,7 @@ class Orchestrator:
         self.before = _own_hooks("concertino_before_call", before)
         self.after = _own_hooks("concertino_after_call", after)
         self.approve = approve
+        self.guards = _guards(guards)
         self.instructions = instructions
         self.answer_type = None if answer_type is None or answer_type is str else AnswerType(answer_type)
         self.arrange = arrange
@@ -259,6 +265,8 @@ class Orchestrator:
         Raises:
             UsageError: this orchestrator has no executor, or as `run`.
         """
+        if self.guards:
+            raise UsageError("stepped runs take no guards; their holder sees every question, call and answer itself")
         if self.executor is None:
             raise UsageError("stepped runs share an executor: Orchestrator(..., executor=Executor())")
         asked, attached = read_question(question)
@@ -298,6 +306,11 @@ class Orchestrator:
         """
         from concertino.pool.orchestrator_agent import orchestrator_agent
 
+        if self.guards:
+            raise UsageError(
+                f"guards of an agent are not asked ({self.guards[0].name!r}); give them to the orchestrator that leads "
+                "the run: they look at every call and result, those of its agents too"
+            )
         if not isinstance(self.model, str):
             raise UsageError(f"model={self.model!r}: as an agent, an orchestrator needs a role or name of the pool")
         return orchestrator_agent(
@@ -531,7 +544,17 @@ class Orchestrator:
             self.before,
             self.after,
             self._with_model,
+            lambda question, pool, budget: self._begin(question, pool, budget, self.sampling),
+            self._guarding,
         )
+
+    @property
+    def _guarding(self) -> Guarding | None:
+        if not self.guards:
+            return None
+        from concertino.executor.guarding import Guarding
+
+        return Guarding(self.guards)
 
     def _rounds(self, budget: Budget) -> int:
         """Rounds that a run has at most."""
@@ -551,6 +574,7 @@ class Orchestrator:
             "budget": budget.to_json(),
             "duplicates": self.duplicates,
             **({"eager": True} if self.eager else {}),
+            **({"guards": [f"{each.stage} {each.name}" for each in self.guards]} if self.guards else {}),
             **({"arranged": True} if self.arrange is not None else {}),
             **({"sampling": chosen_sampling(self.sampling)} if self.sampling != Sampling() else {}),
         }
@@ -575,6 +599,34 @@ def _own_hooks(name: str, functions: Sequence[Callable[..., Any]]) -> list[Calla
     from concertino.plugins.hooks import Hook
 
     return [Hook("the orchestrator", name, function, "") for function in functions]
+
+
+def _guards(given: Sequence[Guard | str]) -> tuple[Guard, ...]:
+    """Guards, those of plugins by their names.
+
+    Raises:
+        UsageError: something else, two of one name, or a name that no plugin publishes.
+    """
+    if not given:
+        return ()
+    from concertino.members.guards import Guard
+
+    if isinstance(given, (str, Guard)):
+        given = [given]
+    found: list[Guard] = []
+    for each in given:
+        if isinstance(each, str):
+            from concertino.plugins.manager import default_manager
+
+            found.append(default_manager().guard(each))
+        elif isinstance(each, Guard):
+            found.append(each)
+        else:
+            raise UsageError(f"guards: {each!r} is a {type(each).__name__}; make a guard with @concertino.guard(stage)")
+    names = [each.name for each in found]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise UsageError(f"guards: two are called {twice!r}; give one of them another name=")
+    return tuple(found)
 
 
 def new_run_id() -> str:

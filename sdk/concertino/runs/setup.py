@@ -79,6 +79,8 @@ def refuse_changes(known: Trace, setup: Mapping[str, Any]) -> None:
     changes += [f"{name} has changed" for name in new if name in old and old[name] != new[name]]
     if before.get("answer_schema") != setup.get("answer_schema"):
         changes.append("answer_type is another one")
+    if before.get("guards", []) != setup.get("guards", []):
+        changes.append(f"guards {before.get('guards', [])} are now {setup.get('guards', [])}")
     if before["roles"] != setup["roles"]:
         changes.append(f"roles {before['roles']} are now {setup['roles']}")
     if changes:

@@ -11,6 +11,7 @@ requests are recognised by what they say, not by when they come: each recorded o
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from concertino.core.observation import Observation
@@ -19,6 +20,8 @@ from concertino.core.usage import NOTHING, Usage
 from concertino.text.json import ReadingError, read_json
 
 from .trace import Trace
+
+_GUARD = re.compile(r"guard\d+\.call\.")
 
 
 class TraceMemory:
@@ -60,6 +63,11 @@ class TraceMemory:
         A request to a model stands alone, under `""`; further tries of a router under `~2` and so on.
         """
         inside: dict[str, dict[int, dict[str, tuple[str, Any]]]] = {}
+        changed = {call_id for call_id, record in self._decisions.items() if "arguments" in record}
+        for call_id, record in self._results.items():
+            checked = self._arguments.get(call_id)
+            if _GUARD.match(call_id) and isinstance(checked, dict) and "replace" in (record.get("content") or {}):
+                changed.add(checked["about"])
         for call_id in {**self._names, **self._results}:
             parent, slash, rest = call_id.rpartition("/")
             number, _, inner = rest.partition(".")
@@ -67,7 +75,9 @@ class TraceMemory:
             inner = inner or again + try_
             if slash:
                 name = self._names.get(call_id) or self._results[call_id]["name"]
-                inside.setdefault(parent, {}).setdefault(int(number), {})[inner] = (name, self._arguments.get(call_id))
+                # Of a call that was made with other arguments than planned, any plan may be meant.
+                arguments = None if call_id in changed else self._arguments.get(call_id)
+                inside.setdefault(parent, {}).setdefault(int(number), {})[inner] = (name, arguments)
         return inside
 
     def __len__(self) -> int:
