@@ -77,10 +77,10 @@ class Reader:
         return {**kept, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def run_file(file: Path, folder: Path, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run one example in a fresh process, in a folder of its own; `environment` is added to that of the tests."""
+def run_file(file: Path, folder: Path, more: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run one example in a fresh process, in a folder of its own; `more` is added to the environment."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CONCERTINO_")}
-    kept.update(environment or {})
+    kept.update(more or {})
     kept["PYTHONDONTWRITEBYTECODE"] = "1"
     return subprocess.run(
         [sys.executable, "-W", "error", str(file)],

@@ -3,15 +3,18 @@
     with StandIn("Hello.") as server:
         ...                      # a program whose OPENAI_BASE_URL is server.address
     server.requests              # what it was asked
+    server.hold.clear()          # from now on no reply is given, until server.hold.set()
 
-The invariant: it never makes up a reply. A request too many is refused with 400, which is not repeated, so a program that
-asks more often than its test expects fails. It listens on 127.0.0.1, on a free port, in threads of its own.
+The invariant: it never makes up a reply. A request too many is refused with 400, which is not repeated, so a program
+that asks more often than its test expects fails. It listens on 127.0.0.1, on a free port, in threads of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
+import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -20,18 +23,24 @@ from typing import Any, Self
 PIECE = 12
 """Characters of one piece of a streamed reply."""
 
+PAUSE = 0.003
+"""Seconds between two pieces, so that they arrive as pieces."""
+
 
 class StandIn:
     """The server, running from `__enter__` to `__exit__`. `requests` are the bodies that it was sent."""
 
     def __init__(self, *replies: str) -> None:
         self.requests: list[Mapping[str, Any]] = []
+        self.hold = threading.Event()
+        self.hold.set()
         self._left = list(replies)
         self._lock = threading.Lock()
         stand_in = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # pieces leave at once
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -60,6 +69,7 @@ class StandIn:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.hold.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -67,10 +77,11 @@ class StandIn:
         with self._lock:
             self.requests.append(body)
             reply = self._left.pop(0) if self._left else None
+        self.hold.wait()
         if reply is None:
             _send(handler, 400, "application/json", json.dumps({"error": {"message": "no reply is left"}}))
         elif body.get("stream"):
-            _send(handler, 200, "text/event-stream", "".join(_events(reply, body["model"])))
+            _stream(handler, _events(reply, body["model"]))
         else:
             _send(handler, 200, "application/json", json.dumps(_whole(reply, body["model"])))
 
@@ -82,6 +93,19 @@ def _send(handler: BaseHTTPRequestHandler, status: int, kind: str, text: str) ->
     handler.send_header("Content-Length", str(len(content)))
     handler.end_headers()
     handler.wfile.write(content)
+
+
+def _stream(handler: BaseHTTPRequestHandler, events: list[str]) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Type", "text/event-stream")
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    with contextlib.suppress(ConnectionError):  # the client may leave at any time
+        for event in events:
+            content = event.encode()
+            handler.wfile.write(b"%x\r\n%s\r\n" % (len(content), content))
+            time.sleep(PAUSE)
+        handler.wfile.write(b"0\r\n\r\n")
 
 
 def _events(reply: str, model: str) -> list[str]:

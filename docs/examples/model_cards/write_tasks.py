@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from random import Random
 
-from concertino_toy.problems.writer import make_question
+from concertino_toy.problems import make_question
 
 SIZES = {
     "short": {"depth": 1, "breadth": 1},

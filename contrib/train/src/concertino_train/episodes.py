@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from concertino_bench.environments import TurnReward
 
 
+__all__ = ["Called", "Episode", "EpisodeRound", "RoleTurn", "Totals"]
+
+
 def _finite(value: Any) -> bool:
     return isinstance(value, (int, float)) and math.isfinite(value)
 

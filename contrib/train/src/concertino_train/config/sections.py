@@ -35,7 +35,7 @@ class PriceSection(Section):
 
 
 class NewModel(Section):
-    """A model created from scratch, for small trainings and tests; see `concertino_train.tiny`.
+    """A model created from scratch, for small trainings and tests.
 
     Attributes:
         layers, hidden, heads: of the transformer.
