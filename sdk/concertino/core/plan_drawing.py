@@ -16,23 +16,25 @@ _LABEL = 60
 """Characters of a node's label."""
 
 
-class _Edge(NamedTuple):
+class Edge(NamedTuple):
+    """One call waits for another. `data`: it also refers to its result."""
+
     source: str
     target: str
     data: bool
 
 
-def _edges(plan: Plan) -> list[_Edge]:
+def plan_edges(plan: Plan) -> list[Edge]:
     """All edges, in the order of the calls that wait."""
     found = []
     for call in plan.calls:
         referred = set(references(call.arguments))
-        found += [_Edge(other, call.id, other in referred) for other in plan.edges.get(call.id, ())]
+        found += [Edge(other, call.id, other in referred) for other in plan.edges.get(call.id, ())]
     return found
 
 
 def _sinks(plan: Plan) -> set[str]:
-    used = {edge.source for edge in _edges(plan)}
+    used = {edge.source for edge in plan_edges(plan)}
     return {call.id for call in plan.calls if call.id not in used}
 
 
@@ -51,7 +53,7 @@ def plan_to_mermaid(plan: Plan) -> str:
         opening, closing = ("([", "])") if call.id in sinks else ("[", "]")
         lines.append(f'  {numbers[call.id]}{opening}"{label}"{closing}')
     lines += [
-        f"  {numbers[edge.source]} {'-->' if edge.data else '-.->'} {numbers[edge.target]}" for edge in _edges(plan)
+        f"  {numbers[edge.source]} {'-->' if edge.data else '-.->'} {numbers[edge.target]}" for edge in plan_edges(plan)
     ]
     return "\n".join(lines) + "\n"
 
@@ -66,7 +68,7 @@ def plan_to_dot(plan: Plan, name: str = "plan") -> str:
         lines.append(f"  {numbers[call.id]} [label={_quoted(_label(call.id, call.name))}{more}];")
     lines += [
         f"  {numbers[edge.source]} -> {numbers[edge.target]}{'' if edge.data else ' [style=dashed]'};"
-        for edge in _edges(plan)
+        for edge in plan_edges(plan)
     ]
     return "\n".join([*lines, "}"]) + "\n"
 
@@ -85,7 +87,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         nodes.append({key: written[key] for key in ("id", "name", "arguments")})
     return {
         "nodes": nodes,
-        "edges": [{"from": edge.source, "to": edge.target, "data": edge.data} for edge in _edges(plan)],
+        "edges": [{"from": edge.source, "to": edge.target, "data": edge.data} for edge in plan_edges(plan)],
         "sinks": [call.id for call in plan.calls if call.id in sinks],
         "levels": plan.levels(),
     }

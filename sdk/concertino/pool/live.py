@@ -48,6 +48,10 @@ class LivePool:
         """The pool that the next run takes."""
         return self._current
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the pool that the next run takes."""
+        return self._current._repr_html_()
+
     def swap(self, pool: Pool) -> PoolDiff:
         """Make another pool the current one. Says what differs; an equal one changes nothing.
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 from concertino.core.errors import TraceError
@@ -18,6 +19,10 @@ from .setup import RESUMABLE
 logger = logging.getLogger("concertino")
 
 
+_LOOK = 0.25
+"""Seconds between looks for a request to cancel."""
+
+
 class RunHandle:
     """An active run. Await it for the `Run`."""
 
@@ -25,6 +30,23 @@ class RunHandle:
         self.id = drive.begun.run_id
         self._drive = drive
         self.task = asyncio.ensure_future(drive.run())
+        self._timer: asyncio.TimerHandle | None = None
+        if drive.sink is not None:
+            self._request = _request_beside(drive.sink.path)
+            self._timer = self.task.get_loop().call_later(_LOOK, self._look)
+            self.task.add_done_callback(self._stop_looking)
+
+    def _look(self) -> None:
+        """Cancel the run if another process asks for it."""
+        if self._request.exists():
+            self.task.cancel()
+        else:
+            self._timer = self.task.get_loop().call_later(_LOOK, self._look)
+
+    def _stop_looking(self, task: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._request.unlink(missing_ok=True)
 
     def __await__(self) -> Generator[Any, None, Run]:
         return self._wait().__await__()
@@ -54,6 +76,10 @@ class RunHandle:
 
         self.task.add_done_callback(end)
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the run as far as it is now."""
+        return self._drive.collect()._repr_html_()
+
     async def cancel(self) -> Run:
         """Stop the run and its calls, and return what was done; `stop` is `cancelled`."""
         if not self.task.done():
@@ -63,3 +89,17 @@ class RunHandle:
         if self._drive.scope is None and self._drive.sink is not None:
             self._drive.sink.close()  # cancelled before its first step: no loop closes it
         return self._drive.collect()
+
+
+def ask_to_cancel(trace: Path) -> None:
+    """Ask the process that runs a run to cancel it; it looks a few times a second."""
+    _request_beside(trace).touch()
+
+
+def forget_request(trace: Path) -> None:
+    """A request that nobody was there to follow must not cancel the run when it is resumed."""
+    _request_beside(trace).unlink(missing_ok=True)
+
+
+def _request_beside(trace: Path) -> Path:
+    return trace.with_name(f"{trace.name}.cancel")

@@ -163,6 +163,22 @@ class Run:
             raise RunError(f"the run ended without an answer ({self.stop}): {self.detail or 'no detail'}{where}", self)
         return self.answer
 
+    def _repr_html_(self) -> str:
+        """For notebooks: question, answer, why it ended, what it used, and its calls."""
+        from concertino.traces.board import board_of
+        from concertino.traces.run_html import run_html
+
+        typed = self.output if "answer_schema" in self.setup else None
+        return run_html(board_of(event.to_json() for event in self.events), self.path, typed)
+
+    def show(self) -> None:
+        """Draw the calls by rounds, with what each waits for: below the cell in a notebook, as text elsewhere."""
+        from concertino.traces.board import board_of
+        from concertino.traces.run_graph import RunGraph
+
+        plans = {event.round: event.plan for event in self.events if isinstance(event, Planned)}
+        RunGraph(board_of(event.to_json() for event in self.events), plans).show()
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data, as `concertino run --json` prints it."""
         return {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -259,6 +259,14 @@ class Board:
         }
         budget = self.setup.get("budget", {})
         return ((name, float(value), budget[name]) for name, value in spent.items() if name in budget)
+
+
+def board_of(records: Iterable[Mapping[str, Any]]) -> Board:
+    """What records say of a run."""
+    board = Board()
+    for record in records:
+        board.apply(record)
+    return board
 
 
 def _progress(record: Mapping[str, Any]) -> str:

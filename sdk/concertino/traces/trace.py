@@ -172,8 +172,10 @@ class Trace:
 
     def summary(self) -> Summary:
         """One line about it."""
+        # The last result of an id counts: a resumed run repeats what was in doubt. Requests to models are no calls,
+        # and neither are checks by guards.
         asked = {record["id"] for record in self.of_kind("ask")}
-        # The last result of an id counts: a resumed run repeats what was in doubt. Requests to models are no calls.
+        asked |= {record["id"] for record in self.of_kind("intent") if record["kind"] == "guard"}
         last = {r["id"]: r for r in self.of_kind("result") if not r.get("parent") and r["id"] not in asked}
         results = list(last.values())
         end = self.records[-1] if self.finished else {}
@@ -196,6 +198,22 @@ class Trace:
     def export(self) -> dict[str, Any]:
         """One JSON object with everything, for other tools."""
         return {"version": VERSION, "summary": self.summary().to_json(), "records": self.records}
+
+    # -- showing ---------------------------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        """For notebooks: question, answer, why it ended, what it used, and its calls."""
+        from .board import board_of
+        from .run_html import run_html
+
+        return run_html(board_of(self.records), self.path)
+
+    def show(self) -> None:
+        """Draw the calls by rounds, with what each waits for: below the cell in a notebook, as text elsewhere."""
+        from .board import board_of
+        from .run_graph import RunGraph, plans_of
+
+        RunGraph(board_of(self.records), plans_of(self.records)).show()
 
     def __len__(self) -> int:
         return len(self.records)
