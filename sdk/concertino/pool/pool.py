@@ -525,6 +525,12 @@ class Pool:
             return f"Pool.installed{self._patterns or ()!r}"
         return f"<Pool {self.id}: {len(self.actions)} tools and agents, {len(self.models)} models>"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: members by kind, with names, costs and descriptions. Imports those of installed plugins."""
+        from .pool_html import pool_html
+
+        return pool_html(self)
+
     def diff(self, other: Pool) -> PoolDiff:
         """What would change if `other` took this pool's place."""
         mine = {m.name: m.to_json() for m in self.members}
