@@ -5,7 +5,7 @@
 Whatever can be called with JSON arguments becomes a `ToolSpec`: a function or bound method, an OpenAI function object
 with the function that does it, and tools of LangChain, openai-agents, pydantic-ai (toolsets too), smolagents,
 LlamaIndex and DSPy. An object is known by the package that its class comes from, so none of these is imported here, and
-none has to be installed.
+none has to be installed. What is none of these is shown to plugins, by whoever calls `as_specs`.
 
 Invariant: arguments are validated against the schema that the model sees before the foreign code runs, as for any tool.
 """
@@ -15,8 +15,9 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from concertino.core.errors import SpecError
@@ -27,8 +28,11 @@ from .specs import ModelSpec, Spec, ToolSpec, tool
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
-def as_specs(member: Any) -> list[Spec]:
-    """What a pool takes a member as; several for a toolset.
+def as_specs(member: Any, made_from: Callable[[Any], Sequence[Spec] | None]) -> list[Spec]:
+    """What a pool takes a member as; several for a toolset, a folder or a file.
+
+    Args:
+        made_from: what plugins make of an object; None where none of them knows it.
 
     Raises:
         SpecError: nobody knows how to call it; says what is expected.
@@ -49,10 +53,16 @@ def as_specs(member: Any) -> list[Spec]:
                     f"{_shown(member)} of {kind.__module__} cannot be read as a tool ({error}); give its function, or "
                     "ToolSpec.from_schema(name, description, input_schema, function)"
                 ) from error
+    # A text is a name that was given instead of the member, and no plugin has to be imported to say so.
+    made = None if isinstance(member, str) else made_from(member)
+    if made is not None:
+        return list(made)
+    if isinstance(member, str) and Path(member).exists():
+        raise SpecError(f"{member!r} cannot be a member of a pool; of a file or folder, give Path({member!r})")
     raise SpecError(
         f"{_shown(member)} cannot be a member of a pool; give a spec (@tool, @agent, ModelSpec), a typed function, a "
-        "tool of LangChain, openai-agents, pydantic-ai, smolagents, LlamaIndex or DSPy, or a pair of an OpenAI "
-        "function object and its function"
+        "tool of LangChain, openai-agents, pydantic-ai, smolagents, LlamaIndex or DSPy, a pair of an OpenAI "
+        "function object and its function, or the Path of a folder of Agent Skills or of a server.json"
     )
 
 

@@ -131,6 +131,7 @@ class ToolSpec(_NamedSpec):
         approval: a person decides before each call (True), or before those for which a function of the arguments
             returns True.
         dump: turns a result of the declared type into JSON data; None where it is that already.
+        source: the file or folder that it was made of (`Pool.of(Path("skills"))`); empty for all others.
     """
 
     description: str
@@ -150,6 +151,7 @@ class ToolSpec(_NamedSpec):
     convert: Callable[[Mapping[str, Any]], dict[str, Any]] | None = field(default=None, repr=False)
     approval: bool | Callable[[dict[str, Any]], bool] = False
     dump: Callable[[Any], Any] | None = field(default=None, repr=False)
+    source: str = ""
 
     kind = "tool"
 
@@ -321,6 +323,8 @@ class ModelSpec(_NamedSpec):
             all are sent.
         endpoint: the server behind it, in any words. Models of one endpoint share its breaker, its throttling and a
             refused key; by default that is the whole provider.
+        lacks: says what keeps it from answering, as far as that is known without asking anybody: a key that is not
+            set, a package that is missing; `what; next step`, empty for nothing. None where nobody knows.
     """
 
     factory: Callable[[], Model]
@@ -333,6 +337,7 @@ class ModelSpec(_NamedSpec):
     options: Mapping[str, Any] | None = None
     endpoint: str = ""
     accepts: tuple[str, ...] | None = None
+    lacks: Callable[[], str] | None = field(default=None, repr=False)
 
     kind = "model"
     _form = _MODEL_NAME
@@ -429,7 +434,8 @@ def _declare(kind: type[ToolSpec], function: Callable[..., Any] | None, options:
 
 
 def _known_options(kind: type[ToolSpec]) -> str:
-    names = [each.name for each in fields(kind) if each.name not in ("function", "convert", "context", "dump")]
+    hidden = ("function", "convert", "context", "dump", "source")
+    names = [each.name for each in fields(kind) if each.name not in hidden]
     return ", ".join([*names, "result"])
 
 

@@ -58,7 +58,7 @@ def check_members(hook: str, result: object, provider: str) -> list[Spec]:
             raise PluginFault(
                 f"{hook}()[{position}] is {show(item)}; expected {expected.__name__}, made with {_HOW_TO[expected]}"
             )
-        members.append(_named(item, provider, f"{hook}()[{position}]"))
+        members.append(named(item, provider, f"{hook}()[{position}]"))
     return members
 
 
@@ -76,7 +76,15 @@ def check_declared(hook: str, result: object, provider: str, name: str) -> Model
     return result.with_(name=f"{provider}/{name}")
 
 
-def _named(spec: Spec, provider: str, place: str) -> Spec:
+def named(spec: Spec, provider: str, place: str) -> Spec:
+    """A spec under its full name.
+
+    Args:
+        place: the item in a message.
+
+    Raises:
+        PluginFault: its name is of another provider, or a schema was refused.
+    """
     if isinstance(spec, ModelSpec) and spec.provider != provider and not spec.name.startswith(f"{provider}/"):
         spec = spec.with_(name=f"{provider}/{spec.name}")
     if spec.provider not in ("", provider):

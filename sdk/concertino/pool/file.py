@@ -3,6 +3,7 @@ them.
 
     members = ["toy/*", "search/web"]       # patterns; the order is the order in the pool; absent: everything
     without = ["toy/slow"]
+    sources = ["skills", "weather/server.json"]   # files and folders that plugins make members of
     [roles]
     worker = "toy/steady"
     [aliases]
@@ -46,7 +47,7 @@ from concertino.core.usage import Cost, Prices
 from concertino.members.model_agent import ModelAgent, model_agent
 from concertino.members.patterns import matches
 from concertino.members.routing import RouterSpec, router_of
-from concertino.members.specs import ModelSpec, Spec
+from concertino.members.specs import ModelSpec, Spec, ToolSpec
 
 from .named_models import full_name
 from .orchestrator_agent import OrchestratorAgent, orchestrator_of
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 KEYS = (
     "members",
     "without",
+    "sources",
     "offer",
     "roles",
     "aliases",
@@ -149,8 +151,10 @@ def save_pool(pool: Pool, path: Path, manager: PluginManager | None = None) -> N
             f"{path}: {name!r} is a member of this process alone and cannot be loaded by name; "
             f"publish it in a plugin, or save pool.without({name!r})"
         )
+    with _naming(path, "sources"):
+        made = _write_sources(path, data, pool, manager)
     with _naming(path, "members"):
-        made = [spec for member in pool.members if (spec := _write_made(data, pool, member, manager)) is not None]
+        made += [spec for member in pool.members if (spec := _write_made(data, pool, member, manager)) is not None]
         installed = {spec.name: spec for spec in manager.specs(data["members"], made)}
     for member in pool.members:
         _write_changes(path, data, installed[member.name], member)
@@ -159,6 +163,22 @@ def save_pool(pool: Pool, path: Path, manager: PluginManager | None = None) -> N
         data["offer"] = list(data["offer"].values())
     # An empty list of members is written: without the key, the file would mean everything installed.
     write_document(path, {key: value for key, value in data.items() if value or key == "members"})
+
+
+def _write_sources(path: Path, data: dict[str, Any], pool: Pool, manager: PluginManager) -> list[Spec]:
+    """Put the files and folders that members were made of into the table; the members as loading would make them."""
+    sources = dict.fromkeys(member.source for member in pool.members if isinstance(member, ToolSpec) and member.source)
+    data["sources"] = [_from_folder(Path(source), path) for source in sources]
+    made = [spec for source in sources for spec in manager.members_from(Path(source)) or ()]
+    # Loading brings all members of a source.
+    data["without"] = [spec.name for spec in made if spec.name not in pool]
+    return [spec for spec in made if spec.name in pool]
+
+
+def _from_folder(source: Path, path: Path) -> str:
+    """A source as a pool file names it: from the file's own folder, where it lies there."""
+    found, folder = source.absolute(), path.absolute().parent
+    return (found.relative_to(folder) if found.is_relative_to(folder) else found).as_posix()
 
 
 def _write_made(data: dict[str, Any], pool: Pool, member: Spec, manager: PluginManager) -> Spec | None:
@@ -211,6 +231,7 @@ def _members(path: Path, data: Mapping[str, Any], manager: PluginManager, bound:
     """What the patterns name, in their order; then what the file itself makes, and the models that others need."""
     patterns = _patterns(path, data, "members")
     made: list[Spec] = [*_declared(path, data, manager)]
+    made += _sourced(path, data, manager)
     made += _offered(path, data, manager, made)
     with _naming(path, "members"):
         found = manager.specs(patterns, made)
@@ -244,6 +265,18 @@ def _declared(path: Path, data: Mapping[str, Any], manager: PluginManager) -> li
                 raise PoolError(f"{path}: {key}.{name!r} = {table!r}; expected a table")
             with _naming(path, key):
                 made.append(make(name, table))
+    return made
+
+
+def _sourced(path: Path, data: Mapping[str, Any], manager: PluginManager) -> list[Spec]:
+    """What plugins make of the files and folders that the file names."""
+    sources = data.get("sources", [])
+    if not isinstance(sources, list) or not all(isinstance(item, str) and item for item in sources):
+        raise PoolError(f"{path}: sources: expected a list of paths such as ['skills'], got {sources!r}")
+    made: list[Spec] = []
+    for source in sources:
+        with _naming(path, "sources"):
+            made += manager.members_from(path.parent / Path(source).expanduser()) or ()
     return made
 
 

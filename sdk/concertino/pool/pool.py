@@ -88,12 +88,16 @@ class Pool:
 
         Args:
             members: specs; typed functions and bound methods; tools of LangChain, openai-agents, pydantic-ai (toolsets
-                too), smolagents, LlamaIndex or DSPy; pairs of an OpenAI function object and its function.
+                too), smolagents, LlamaIndex or DSPy; pairs of an OpenAI function object and its function; the `Path` of
+                a file or folder that an installed plugin reads, such as Agent Skills or the server.json of an MCP
+                registry; any other object that a plugin knows.
 
         Raises:
             SpecError: one of them is nothing of that, or its function has no types.
+            PoolError: a file or folder that is not there, or that no installed plugin reads.
+            UsageError: a file or folder is wrong, in the words of the plugin that reads it.
         """
-        return cls([spec for member in members for spec in as_specs(member)], roles=roles)
+        return cls(_specs_of(members, None), roles=roles)
 
     @classmethod
     def installed(cls, *patterns: str, manager: PluginManager | None = None) -> Pool:
@@ -367,7 +371,7 @@ class Pool:
 
     def adding(self, *members: Any) -> Pool:
         """With more members at the end; what they may be, `of` says."""
-        return self._copy((*self.members, *(spec for member in members for spec in as_specs(member))))
+        return self._copy((*self.members, *_specs_of(members, self._manager)))
 
     def bind(self, **roles: str) -> Pool:
         """With roles bound to models by name (`bind(worker="groq/llama-3.3-70b-versatile")`).
@@ -612,6 +616,17 @@ class Pool:
         for role, name in self._roles.items():
             if name not in models:
                 raise PoolError(f"role {role!r}: {self._unknown('model', name, models)}")
+
+
+def _specs_of(members: Iterable[Any], manager: PluginManager | None) -> list[Spec]:
+    """What a pool takes its members as; plugins are asked about what is none of the known."""
+
+    def made_from(source: Any) -> Sequence[Spec] | None:
+        from concertino.plugins.manager import default_manager
+
+        return (manager or default_manager()).members_from(source)
+
+    return [spec for member in members for spec in as_specs(member, made_from)]
 
 
 def _renaming(member: Spec, old: str, new: str) -> Spec:
