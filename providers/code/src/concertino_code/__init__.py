@@ -3,9 +3,14 @@
 Published: the tool `code/python` and the agent `code/code_reasoner`. The first time that a pool asks for the tool, the
 levels of isolation are tested, and the strongest that passes is taken; the tool's description says which. The sandbox
 alone is in `concertino_code.sandbox`.
+
+A folder of Agent Skills becomes tools: `Pool.of(Path("skills"))`, or `sources = ["skills"]` in a pool file.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 from concertino import AgentSpec, Finding, ProviderSettings, ToolSpec, hookimpl
 
@@ -29,6 +34,18 @@ def concertino_agents() -> list[AgentSpec]:
     from .agent import code_reasoner  # its parameters are read from annotations, which imports pydantic
 
     return [code_reasoner]
+
+
+@hookimpl
+def concertino_members_from(source: Any, settings: ProviderSettings) -> list[ToolSpec] | None:
+    """The skills below a folder, or that of a `SKILL.md`."""
+    if not isinstance(source, Path):
+        return None
+    from .skills.finding import find_skills
+    from .skills.member import skill_tool
+
+    skills = find_skills(source)
+    return None if skills is None else [skill_tool(skill, read_settings(settings)) for skill in skills]
 
 
 @hookimpl

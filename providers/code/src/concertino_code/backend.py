@@ -75,3 +75,9 @@ def make_backend(settings: CodeSettings) -> Backend:
     )
     atexit.register(sandbox.close_now)
     return Backend(sandbox)
+
+
+@functools.cache
+def shared_backend(settings: CodeSettings) -> Backend:
+    """One backend for the tools of the plugin: equal settings share a sandbox."""
+    return make_backend(settings)

@@ -20,8 +20,8 @@ from typing import Any
 
 from concertino import CallFailed, Context, ErrorInfo, FailureClass, Observation, ProviderError, Status, ToolSpec, tool
 
-from .backend import Backend, make_backend
-from .sandbox import Ending, Sandbox, SandboxFault, SandboxUnavailable
+from .backend import Backend, make_backend, shared_backend
+from .sandbox import Ending, Sandbox, SandboxFault, SandboxUnavailable, ScriptLimits
 from .sandbox.outcome import Artefact, ScriptOutcome, Stream
 from .settings import CodeSettings, read_settings
 
@@ -38,7 +38,8 @@ SCRIPT_CODES: dict[Ending, tuple[Status, str]] = {
 SHOWN_STDOUT = 8_000
 SHOWN_STDERR = 4_000
 _SHOWN_FILE = 4_000
-_START_SECONDS = 20.0
+START_SECONDS = 20.0
+"""Beside a script's own time, for a call that runs one: waiting for a place, starting the sandbox."""
 _MARGIN = 0.3
 
 
@@ -67,29 +68,41 @@ def _declare(backend: Backend, name: str, settings: CodeSettings) -> ToolSpec:
             code: a whole script; print what you want to know.
             artefacts: names of files that the script writes and you want back.
         """
-        # The script ends before the call's deadline does, so that its output is kept.
-        seconds = ctx.remaining_seconds()
-        allowed = limits.with_(total=min(limits.total, max(0.01, 0.8 * seconds, seconds - _MARGIN)))
-        try:
-            sandbox = backend.sandbox()
-            done = await sandbox.run(unfenced(code), limits=allowed, artefacts=artefacts or ())
-        except SandboxUnavailable as error:
-            # Never repeated: the next call would find no sandbox either.
-            raise ProviderError(f"no script was run: {error}", failure=FailureClass.CALLER) from error
-        except SandboxFault as error:
-            failure = FailureClass.MAYBE_EXECUTED if error.executed else FailureClass.NOT_EXECUTED
-            raise ProviderError(str(error), failure=failure) from error
+        done = await run_script(backend, unfenced(code), ctx, limits, artefacts=artefacts or ())
         return observe(done, ctx.call_id, name)
 
     return tool(
         name=name,
         description=_describe(backend, settings),
-        timeout=limits.wall + _START_SECONDS,
+        timeout=limits.wall + START_SECONDS,
         concurrency=max(4, 2 * (os.cpu_count() or 1)),
         # With a network, a script may have acted outside.
         retry_safe=not settings.network,
         max_chars=32_768,
     )(python)
+
+
+async def run_script(backend: Backend, code: str, ctx: Context, limits: ScriptLimits, **options: Any) -> ScriptOutcome:
+    """Run a script in a call, within the call's time.
+
+    Args:
+        options: of `Sandbox.run`.
+
+    Raises:
+        ProviderError: the sandbox failed, or there is none.
+        ValueError: a name of a file leaves the folder, or there is too much to send.
+    """
+    # The script ends before the call's deadline does, so that its output is kept.
+    seconds = ctx.remaining_seconds()
+    allowed = limits.with_(total=min(limits.total, max(0.01, 0.8 * seconds, seconds - _MARGIN)))
+    try:
+        return await backend.sandbox().run(code, limits=allowed, **options)
+    except SandboxUnavailable as error:
+        # Never repeated: the next call would find no sandbox either.
+        raise ProviderError(f"no script was run: {error}", failure=FailureClass.CALLER) from error
+    except SandboxFault as error:
+        failure = FailureClass.MAYBE_EXECUTED if error.executed else FailureClass.NOT_EXECUTED
+        raise ProviderError(str(error), failure=failure) from error
 
 
 def observe(done: ScriptOutcome, call_id: str = "", name: str = "python") -> dict[str, Any]:
@@ -162,7 +175,7 @@ def _describe(backend: Backend, settings: CodeSettings) -> str:
 @functools.cache
 def published(settings: CodeSettings) -> ToolSpec:
     """The tool of the plugin, made once per settings: its level is tested once per process."""
-    return python_tool(settings=settings)
+    return _declare(shared_backend(settings), "python", settings)
 
 
 def unfenced(code: str) -> str:
