@@ -85,9 +85,10 @@ class RunLog:
         self._redactor: Redactor = Redactor()
         self._statuses: Counter[str] = Counter()
         self._requests = 0
-        # Ids of requests to models: the events of their ends and retries are those of calls.
+        # Ids of requests to models and of checks by guards: the events of their ends are those of calls.
         self._models: set[str] = set()
-        self._waiting: dict[str, str] = {}
+        self._checks: set[str] = set()
+        self._names: dict[str, str] = {}
         # By type, so that an event that nobody is told of costs one look-up: text comes in thousands of pieces.
         self._tell: dict[type, Callable[[Any], None]] = {
             RunStarted: self._started,
@@ -134,6 +135,8 @@ class RunLog:
 
     def _planned(self, event: Planned) -> None:
         calls = event.plan.calls
+        # Whoever decides about a call, maybe in a later process, is told its id alone.
+        self._names = {f"{event.round}.{call.id}": call.name for call in calls}
         names = [self._name(call.name) for call in calls[:_NAMES]]
         listed = ", ".join(names) + (f" and {len(calls) - _NAMES} more" if len(calls) > _NAMES else "")
         issues = f"; {_count(len(event.issues), 'format issue')}" if event.issues else ""
@@ -148,18 +151,19 @@ class RunLog:
 
     def _approval_asked(self, event: ApprovalAsked) -> None:
         call_id, name = event.request.call_id, self._name(event.request.name)
-        self._waiting[call_id] = name
+        self._names[call_id] = name
         self._run("approval.asked", f"{call_id} {name} waits for approval", call_id=call_id, member=name)
 
     def _decided(self, event: Decided) -> None:
-        name = self._waiting.pop(event.call_id, None)
+        name = self._name(self._names.get(event.call_id, "")) or None
         edited = event.arguments is not None
         what = ("approved with other arguments" if edited else "approved") if event.approved else "denied"
         reason = self._short(event.reason) if event.reason else None
-        why = f": {reason}" if reason else ""
+        told = [event.call_id, *([name] if name else []), what]
+        told += [f"after {event.waited:.1f} s"] if event.waited else []
         self._run(
             "approval.decided",
-            f"{event.call_id} {name or ''} {what} after {event.waited:.1f} s{why}",
+            f"{' '.join(told)}{f': {reason}' if reason else ''}",
             call_id=event.call_id,
             member=name,
             approved=event.approved,
@@ -196,6 +200,8 @@ class RunLog:
         is_model = event.kind == "model"
         if is_model:
             self._models.add(event.call_id)
+        elif event.kind == "guard":
+            self._checks.add(event.call_id)
         logger = model_logger if is_model else call_logger
         if not logger.isEnabledFor(logging.DEBUG):
             return
@@ -214,7 +220,7 @@ class RunLog:
         seen, is_model = event.observation, event.observation.call_id in self._models
         if is_model:
             self._requests += 1
-        elif not event.parent:
+        elif not event.parent and seen.call_id not in self._checks:
             self._statuses[seen.status.value] += 1
         self._told(model_logger if is_model else call_logger, seen, is_model, event.parent or None)
 
