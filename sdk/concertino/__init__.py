@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .core.provider_error import FailureClass as FailureClass
     from .core.provider_error import ProviderError as ProviderError
     from .core.provider_settings import ProviderSettings as ProviderSettings
+    from .core.redaction import keep_secret as keep_secret
     from .core.result import Result as Result
     from .core.usage import Cost as Cost
     from .core.usage import Prices as Prices
@@ -101,6 +102,7 @@ _NAMES = {
     "core.plan_drawing": "plan_to_dot plan_to_json plan_to_mermaid",
     "core.provider_error": "FailureClass ProviderError",
     "core.provider_settings": "ProviderSettings",
+    "core.redaction": "keep_secret",
     "core.result": "Result",
     "core.usage": "Cost Prices Usage",
     "members.context": "Context RunContext",

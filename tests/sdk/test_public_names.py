@@ -82,6 +82,7 @@ PUBLIC = [
     "agent",
     "guard",
     "hookimpl",
+    "keep_secret",
     "events",
     "plan_to_dot",
     "plan_to_json",
