@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from concertino import Budget, ChatRequest, Message, Orchestrator, Pool, ProviderError, SpecError
-from concertino.testing import fake_tool
+from concertino.testing import ScriptedModel, fake_tool
 from concertino_openai import model, set_key_source
 from concertino_openai.client import Embedder, OpenAIModel, list_models
 from concertino_openai.keys import redact
@@ -202,6 +202,24 @@ def test_a_key_in_another_option_is_refused_and_not_shown(options: dict[str, Any
 )
 def test_whatever_looks_like_a_key_is_hidden(text: str, shown: str) -> None:
     assert redact(text) == shown
+
+
+async def test_a_key_of_a_key_source_is_hidden_from_logs_though_it_looks_like_words(
+    server: FaultServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    vault = "four plain words here"
+    set_key_source(lambda name: vault)
+    tool = fake_tool("note", returns="noted")
+    led = ScriptedModel([("note", {"text": f"use {vault}"})], [("final_answer", {})], f"<answer>{vault}</answer>")
+    with caplog.at_level(logging.DEBUG, "concertino"):
+        one = alone(server, "good")
+        await one.chat(ChatRequest(HI))
+        await one.close()
+        run = await Orchestrator(led).run(f"Is {vault!r} a key?", pool=Pool.of(tool))
+    assert run.answer == vault
+    assert len(caplog.records) > 4
+    assert vault not in caplog.text
+    assert vault not in str([vars(record) for record in caplog.records])
 
 
 def test_a_declared_model_can_be_sent_to_another_process_without_a_key() -> None:
