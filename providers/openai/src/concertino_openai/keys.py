@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable
 
-from concertino import FailureClass, ProviderError
+from concertino import FailureClass, ProviderError, keep_secret
 
 KeySource = Callable[[str], str | None]
 """Gives the key of a name, or None if it has none."""
@@ -85,6 +85,7 @@ class ApiKey:
             )
         if len(value) >= _SECRET:
             _known.add(value)
+        keep_secret(value)
         return value
 
 
