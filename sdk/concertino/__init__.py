@@ -78,6 +78,8 @@ if TYPE_CHECKING:
     from .pool.shortlist import Shortlist as Shortlist
     from .runs.handle import RunHandle as RunHandle
     from .runs.orchestrator import Orchestrator as Orchestrator
+    from .runs.registry import RunInfo as RunInfo
+    from .runs.registry import Runs as Runs
     from .runs.run import Round as Round
     from .runs.run import Run as Run
     from .runs.run import RunError as RunError
@@ -121,6 +123,7 @@ _NAMES = {
     "runs.handle": "RunHandle",
     "runs.orchestrator": "Orchestrator",
     "runs.trace_replay": "replay",
+    "runs.registry": "RunInfo Runs",
     "runs.run": "Round Run RunError",
     "runs.session": "Session SessionBusy SessionTurn",
     "runs.stepped": "SteppedRun",

@@ -61,6 +61,8 @@ PUBLIC = [
     "RunContext",
     "RunError",
     "RunHandle",
+    "RunInfo",
+    "Runs",
     "STOP_REASONS",
     "Sampling",
     "Session",

@@ -41,7 +41,7 @@ from concertino.traces import Durability, JournalSink, Trace, TraceMemory, Trace
 from concertino.traces.trace import header
 
 from .answer_type import AnswerType
-from .handle import RunHandle
+from .handle import RunHandle, forget_request
 from .history import read_history
 from .loop import Listener, RunLoop, RunSettings
 from .run import Run
@@ -370,6 +370,31 @@ class Orchestrator:
             TraceError: the run is finished, the file is in use or damaged at its head, or pool or strategy have
                 changed (says what).
         """
+        if finished == "recall":
+            known = Trace.load(path)
+            if known.finished and known.records[-1]["stop"] not in RESUMABLE:
+                led = self._with_model(_current(pool, Budget()))
+                decisions_about(known, decisions or {})
+                run = await self._resumed(known, led, None, on_event, deps, {})
+                run.path = Path(path)
+                return run
+        return await (await self.reopen(path, pool=pool, deps=deps, decisions=decisions, on_event=on_event))
+
+    async def reopen(
+        self,
+        path: str | Path,
+        *,
+        pool: Pool | LivePool,
+        deps: Any = None,
+        decisions: Mapping[str, Decision | bool] | None = None,
+        stream_text: bool = False,
+        on_event: Listener | None = None,
+    ) -> RunHandle:
+        """As `resume`, and return as soon as the run is under way; await the handle for the `Run`.
+
+        Args:
+            stream_text: as for `start`.
+        """
         from concertino.traces.journal import Journal
 
         target = Path(path)
@@ -377,14 +402,11 @@ class Orchestrator:
         durability: Durability = known.setup.get("durability", "process")
         pool = self._with_model(_current(pool, Budget()))
         chosen = decisions_about(known, decisions or {})
-        if finished == "recall" and known.finished and known.records[-1]["stop"] not in RESUMABLE:
-            run = await self._resumed(known, pool, None, on_event, deps, {})
-            run.path = target
-            return run
         journal, _ = Journal.resume(target, durability=durability)
         with contextlib.ExitStack() as undo:
             # Until the run owns the journal, an error must close it, or the file stays locked.
             undo.callback(journal.close)
+            forget_request(target)
             known = Trace.load(target)  # again, now that no other process can write to it
             if known.finished and known.records[-1]["stop"] not in RESUMABLE:
                 stop = known.records[-1]["stop"]
@@ -393,14 +415,14 @@ class Orchestrator:
             if name := known.setup.get("session"):
                 hold = await Session(name, target.parent).hold()
                 undo.callback(hold.release)
-            going = self._resumed(known, pool, JournalSink(journal), on_event, deps, chosen)
+            going = self._resumed(known, pool, JournalSink(journal), on_event, deps, chosen, stream_text)
             if hold is not None:
                 going.ends_turn_of(hold)
             undo.pop_all()
         # A torn last line is what a kill leaves, and no news; any other damage is.
         if journal.damage is not None and not journal.damage.torn:
             logger.warning("%s was damaged: %s; the part after the damage is repeated", target, journal.damage.reason)
-        return await going
+        return going
 
     def _resumed(
         self,
@@ -410,6 +432,7 @@ class Orchestrator:
         on_event: Listener | None,
         deps: Any,
         decisions: Mapping[str, Decision],
+        streams: bool = False,
     ) -> RunHandle:
         """A run that begins with what a trace knows."""
         budget = Budget(**known.setup.get("budget", {}))
@@ -426,7 +449,8 @@ class Orchestrator:
             frame,
             self.answer_type,
             deps,
-            approver=self.approve,
+            streams,
+            self.approve,
             decisions=decisions,
             session=known.setup.get("session", ""),
             attachments=tuple(known.attachments()),

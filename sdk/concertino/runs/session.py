@@ -201,7 +201,7 @@ class Session:
             others = {turn.run_id for session in Session.all(self.store.folder) for turn in session.turns}
             for turn in turns:
                 if turn.run_id not in others:
-                    _remove_trace(self.store.path_for(turn.run_id))
+                    self.store.delete(turn.run_id)
 
     def left(self, budget: Budget) -> Budget:
         """What a run may use: its own budget, and no more than is left of the session's.
@@ -284,12 +284,3 @@ class SessionHold:
 
     def __exit__(self, *_: object) -> None:
         self.release()
-
-
-def _remove_trace(path: Path) -> None:
-    blobs = path.with_name(path.name + ".blobs")
-    for file in blobs.glob("*") if blobs.is_dir() else ():
-        file.unlink(missing_ok=True)
-    if blobs.is_dir():
-        blobs.rmdir()
-    path.unlink(missing_ok=True)

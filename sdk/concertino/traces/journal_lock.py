@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
 from .journal_errors import JournalError, JournalLocked
 
+_PROBE = 0.02
+"""Seconds after which nobody is only looking whether a journal is written: that takes a shared lock for an instant."""
 _fcntl: ModuleType | None
 try:
     import fcntl as _fcntl
@@ -38,10 +41,11 @@ class WriterLock:
             self._lock_file = _create_lock_file(path)
             return
         try:
-            _fcntl.flock(fd, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
-        # Without waiting: a run that would hang until another one ends is better refused at once.
-        except BlockingIOError:
-            raise _locked(path, _flock_holder(fd)) from None
+            # Without waiting: a run that would hang until another one ends is better refused at once.
+            if not _lock(_fcntl, fd):
+                time.sleep(_PROBE)
+                if not _lock(_fcntl, fd):
+                    raise _locked(path, _flock_holder(fd))
         except OSError as error:
             raise JournalError(
                 f"{path}: cannot be locked ({error.strerror}), so two writers could not be distinguished. "
@@ -58,6 +62,35 @@ class WriterLock:
             self._lock_file.unlink(missing_ok=True)
         elif _fcntl is not None:
             _fcntl.flock(self._fd, _fcntl.LOCK_UN)
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether somebody has the right to write a journal now; without the file, nobody."""
+    if _fcntl is None:
+        return path.with_name(path.name + ".lock").exists()
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        _fcntl.flock(fd, _fcntl.LOCK_SH | _fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    else:
+        _fcntl.flock(fd, _fcntl.LOCK_UN)
+        return False
+    finally:
+        os.close(fd)
+
+
+def _lock(fcntl: ModuleType, fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _locked(path: Path, pid: int | None, hint: str = "") -> JournalLocked:

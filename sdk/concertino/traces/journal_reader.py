@@ -41,8 +41,13 @@ class JournalFile:
         return unpack(value, BlobStore(self.path))
 
 
-class _Cursor:
-    """A place in a journal from which reading continues."""
+class JournalCursor:
+    """A place in a journal from which reading continues.
+
+    Attributes:
+        n: the number of the next record.
+        damage: what ended the last reading before the end of the file, None if nothing did.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -82,9 +87,9 @@ def read_journal(path: str | os.PathLike[str]) -> JournalFile:
         JournalError: the file is missing, unreadable, empty, or not a journal, or its header is damaged.
         JournalTooNew: it was written in a later format.
     """
-    cursor = _Cursor(Path(path))
+    cursor = JournalCursor(Path(path))
     # With a cursor of its own, so that a bad header raises before a large file is read.
-    header = _first_record(_Cursor(cursor.path))
+    header = _first_record(JournalCursor(cursor.path))
     records = list(cursor.records())
     return JournalFile(cursor.path, header, records[1:], cursor.damage, cursor.offset)
 
@@ -101,7 +106,7 @@ def tail_journal(
         JournalError: the file is missing or not a journal, or a finished line is damaged (nothing can follow
         it).
     """
-    cursor = _Cursor(Path(path))
+    cursor = JournalCursor(Path(path))
     suspect: Damage | None = None
     while True:
         # Asked before reading: whatever was written by then is still yielded.
@@ -117,7 +122,7 @@ def tail_journal(
         time.sleep(poll)
 
 
-def _first_record(cursor: _Cursor) -> dict[str, Any]:
+def _first_record(cursor: JournalCursor) -> dict[str, Any]:
     for record in cursor.records():
         return record
     if cursor.damage is None or cursor.damage.torn:

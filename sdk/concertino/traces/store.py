@@ -5,7 +5,6 @@ concertino.toml `traces = "…"`, else the environment variable CONCERTINO_TRACE
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,8 +18,7 @@ def default_folder() -> Path:
     """Where the command line keeps traces."""
     from concertino.core.settings import load_settings
 
-    chosen = load_settings().traces or os.environ.get("CONCERTINO_TRACES") or ".concertino/traces"
-    return Path(chosen)
+    return load_settings().trace_folder
 
 
 class TraceStore:
@@ -63,6 +61,16 @@ class TraceStore:
         raise TraceError(
             f"there is no trace {name!r} in {self.folder}; see `concertino traces list --folder {self.folder}`"
         )
+
+    def delete(self, run_id: str) -> None:
+        """Remove the trace of a run with its side files. A run without a trace is no error."""
+        path = self.path_for(run_id)
+        blobs = path.with_name(path.name + ".blobs")
+        for file in blobs.glob("*") if blobs.is_dir() else ():
+            file.unlink(missing_ok=True)
+        if blobs.is_dir():
+            blobs.rmdir()
+        path.unlink(missing_ok=True)
 
     def load(self, name: str) -> Trace:
         """Read a trace by path, id or `last`."""
