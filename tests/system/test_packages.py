@@ -6,6 +6,7 @@ import tomllib
 from typing import Any
 
 import pytest
+from concertino.core.services import LOCAL_SERVERS, SERVICE_KEYS
 from concertino.plugins.packages import _KEYS, install_provider
 from concertino_openai.dialects import PRESETS
 from concertino_openai.services import Service
@@ -37,6 +38,19 @@ def test_the_message_of_a_service_names_the_key_and_the_variables_of_its_preset(
     preset = PRESETS[name]
     for variable in filter(None, [preset.key_env, *PLACEHOLDER.findall(preset.base_url)]):
         assert variable in install_provider(name)
+
+
+@pytest.mark.parametrize("name", sorted(SERVICE_KEYS))
+def test_the_variables_of_a_service_are_those_of_its_preset(name: str) -> None:
+    from concertino_openai.options import PLACEHOLDER
+
+    preset = PRESETS[name]
+    assert (preset.key_env, *PLACEHOLDER.findall(preset.base_url)) == SERVICE_KEYS[name]
+
+
+@pytest.mark.parametrize("name", sorted(LOCAL_SERVERS))
+def test_the_address_of_a_local_server_is_that_of_its_preset(name: str) -> None:
+    assert (PRESETS[name].base_url, PRESETS[name].key_env) == (LOCAL_SERVERS[name], "")
 
 
 def test_every_entry_point_of_a_service_is_the_service_of_that_name() -> None:

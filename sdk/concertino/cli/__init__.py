@@ -11,11 +11,33 @@ stdout, progress and errors to stderr. Exit codes: 0 done, 1 the run, call or ch
 
 from __future__ import annotations
 
-from .group import CommandGroup, command_line
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .group import CommandGroup as CommandGroup
+    from .group import command_line as command_line
 
 __all__ = ["CommandGroup", "command_line", "main"]
 
 
 def main() -> None:
     """Run the command line on the process's arguments and exit."""
-    command_line()
+    # Ctrl-C may come before anything has been imported that could handle it.
+    try:
+        from .process import run_process
+
+        code = run_process(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.stderr.write("cancelled\n")
+        code = 130
+    sys.exit(code)
+
+
+def __getattr__(name: str) -> Any:
+    # At first use: importing click takes most of the time in which Ctrl-C would end in a traceback.
+    if name in ("CommandGroup", "command_line"):
+        from . import group
+
+        return getattr(group, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import click
 
 from concertino.core.errors import UsageError
 
+from . import complete
 from .failures import Failed
 from .options import PoolChoice, common_options, pool_options, read_stdin, warn_about_broken_plugins
 from .output import STATUS_COLOURS, clean, paint, show_cost, write_json
@@ -28,10 +28,12 @@ Examples:
 
 
 @click.command("call", epilog=_EXAMPLES)
-@click.argument("name")
+@click.argument("name", shell_complete=complete.callables)
 @click.argument("arguments", default="{}")
 @pool_options
-@click.option("--budget", default="", metavar="LIMITS", help="Such as seconds=5,usd=0.1.")
+@click.option(
+    "--budget", default="", metavar="LIMITS", help="Such as seconds=5,usd=0.1.", shell_complete=complete.limits
+)
 @common_options
 def call(name: str, arguments: str, choice: PoolChoice, budget: str, as_json: bool) -> None:
     """Call one tool or agent with JSON arguments: `{…}`, `@FILE`, or `-` for stdin.
@@ -42,6 +44,8 @@ def call(name: str, arguments: str, choice: PoolChoice, budget: str, as_json: bo
     JSON: the observation, {"id", "name", "status", "content", "error", "usage", "attempts", "started", "ended"}; what
     is empty is left out.
     """
+    import asyncio
+
     from concertino.core.budget import Budget
 
     pool = choice.open()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from . import complete
 from .failures import Failed, Interrupted
 from .options import common_options
 from .output import write_json
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command("check")
-@click.argument("package")
+@click.argument("package", shell_complete=complete.providers)
 @click.option("--only", default="", metavar="NAME", help="Check only this member or strategy.")
 @click.option("--strict", is_flag=True, help="Fail as well where an author gave too little for a check.")
 @common_options

@@ -18,9 +18,10 @@ import click
 from concertino.core.errors import UsageError
 
 from .failures import Failed
+from .launch import fresh
 from .log import log_option
 from .options import common_options, view_options
-from .run import Display, fresh, show_run
+from .show import Display, show_run
 
 if TYPE_CHECKING:
     from concertino.runs.orchestrator import Orchestrator
@@ -39,10 +40,11 @@ _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
     help="The orchestrator: a tiny trained model, or a policy written by hand.",
 )
 @click.option("--trace", "folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Where to record the run.")
+@click.option("--no-trace", is_flag=True, help="Do not record the run.")
 @view_options
 @log_option
 @common_options
-def demo(seed: int, leader: str, folder: Path | None, live: bool | None, as_json: bool) -> None:
+def demo(seed: int, leader: str, folder: Path | None, no_trace: bool, live: bool | None, as_json: bool) -> None:
     """Watch one run with simulated models: no key, no network, about five seconds.
 
     The models crash, hang and err on purpose; the orchestrator reads what happened and repairs it. The orchestrator is
@@ -60,7 +62,8 @@ def demo(seed: int, leader: str, folder: Path | None, live: bool | None, as_json
     toy = importlib.import_module(f"{_MODULE}.demo")
     question, expected = toy.demo_question(seed)
     budget = Budget(rounds=8, calls=40, usd=0.5, seconds=60)
-    begin, path = fresh(_orchestrator(leader), question, Pool(toy.demo_members(seed)), budget, folder)
+    pool = Pool(toy.demo_members(seed))
+    begin, path = fresh(_orchestrator(leader), question, pool, budget, folder, keep=not no_trace)
     done = show_run(begin, path, Display(live, as_json))
     given = _BOXED.findall(done.answer or "")
     if given != [str(answer) for answer in expected]:
@@ -69,7 +72,8 @@ def demo(seed: int, leader: str, folder: Path | None, live: bool | None, as_json
     if not as_json:
         # After `make demo` the command lies in an environment that nobody has activated.
         command = "concertino" if shutil.which("concertino") else f"{sys.executable} -m concertino"
-        click.echo(f"\nAll {len(expected)} answers are right. See it again: {command} traces show {path}")
+        again = f" See it again: {command} traces show {path}" if path else ""
+        click.echo(f"\nAll {len(expected)} answers are right.{again}")
 
 
 def _orchestrator(leader: str) -> Orchestrator:

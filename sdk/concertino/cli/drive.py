@@ -20,9 +20,10 @@ import click
 
 from concertino.traces.board import Board
 
-from .failures import Interrupted
+from .failures import Interrupted, OutputLost
 from .log import replaces_view
 from .plain import PlainView
+from .written import AnswerPrinter
 
 if TYPE_CHECKING:
     from concertino.core.events import Event
@@ -68,19 +69,32 @@ class QuietView(PlainView):
         """Write nothing."""
 
 
-def choose_view(board: Board, *, live: bool | None, as_json: bool = False, events: bool = False) -> View:
-    """The view for an output: live on a terminal, plain lines elsewhere, nothing with JSON or beside a log."""
+def choose_view(
+    board: Board,
+    *,
+    live: bool | None,
+    as_json: bool = False,
+    events: bool = False,
+    quiet: bool = False,
+    answer: AnswerPrinter | None = None,
+) -> View:
+    """The view for an output: live on a terminal, plain lines elsewhere, nothing with JSON or beside a log.
+
+    Args:
+        quiet: nothing but the answer.
+        answer: writes the answer as it comes, where the view does not show it itself.
+    """
     if events:
         return EventView(board)
     if as_json:
         return QuietView(board)
-    if live is None and replaces_view():
-        return QuietView(board)
+    if quiet or (live is None and replaces_view()):
+        return PlainView(board, answer, lines=False)
     if live is None:
         # Editors and CI offer a terminal that cannot move its cursor and say so as `dumb`.
         live = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     if not live:
-        return PlainView(board)
+        return PlainView(board, answer)
     from .live import LiveView
 
     return LiveView(board)
@@ -94,6 +108,7 @@ def drive(begin: Callable[[Callable[[Event], None]], Awaitable[Run]], board: Boa
 
     Raises:
         Interrupted: Ctrl-C.
+        OutputLost: the view could not write to stdout; the run has ended all the same.
     """
     show = guarded(view.show)
 
@@ -121,24 +136,39 @@ def drive(begin: Callable[[Callable[[Event], None]], Awaitable[Run]], board: Boa
         run = asyncio.run(watch())
     if run is None:
         raise Interrupted("cancelled")
+    if show.lost is not None:
+        raise show.lost
     return run
 
 
-def guarded(show: Callable[[Mapping[str, Any]], None]) -> Callable[[Mapping[str, Any]], None]:
-    """The same function, switched off after its first failure: a view must not end the run that it shows."""
-    failed = False
+class Guarded:
+    """A view's function, switched off after its first failure: a view must not end the run that it shows.
 
-    def guard(record: Mapping[str, Any]) -> None:
-        nonlocal failed
-        if failed:
+    Attributes:
+        lost: the failure to write to stdout, if that was it.
+    """
+
+    def __init__(self, show: Callable[[Mapping[str, Any]], None]) -> None:
+        self._show = show
+        self._failed = False
+        self.lost: OutputLost | None = None
+
+    def __call__(self, record: Mapping[str, Any]) -> None:
+        """Show a record."""
+        if self._failed:
             return
         try:
-            show(record)
+            self._show(record)
+        except OutputLost as error:
+            self._failed, self.lost = True, error
         # The reader of a pipe (`head`) went away; that is not a fault to report.
         except BrokenPipeError:
-            failed = True
+            self._failed = True
         except Exception:
-            failed = True
+            self._failed = True
             logger.exception("the view failed and is switched off; the run continues")
 
-    return guard
+
+def guarded(show: Callable[[Mapping[str, Any]], None]) -> Guarded:
+    """The same function, switched off after its first failure."""
+    return Guarded(show)

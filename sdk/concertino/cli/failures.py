@@ -10,11 +10,14 @@ With `--json` among the arguments the message is JSON, on stderr too: `{"error":
 from __future__ import annotations
 
 import json
+import os
+import sys
 import traceback
 from collections.abc import Sequence
 
 import click
 
+from concertino.core.display_text import clean
 from concertino.core.errors import ConcertinoError, UsageError
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
@@ -22,6 +25,10 @@ FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 
 class Interrupted(Exception):
     """The person pressed Ctrl-C, and running calls were cancelled. The message says how to resume."""
+
+
+class OutputLost(ConcertinoError):
+    """A result could not be written to stdout: a full disk, a device that takes nothing more."""
 
 
 class Failed(Exception):
@@ -39,18 +46,21 @@ def report(error: Exception, arguments: Sequence[str]) -> int:
     """
     given = _options(arguments)
     if isinstance(error, click.Abort):
-        return INTERRUPTED
+        error = Interrupted("cancelled")
     if "--debug" in given and not isinstance(error, (click.ClickException, Failed, Interrupted)):
         click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
-    if "--json" in given:
-        if message := _message(error):
-            data = {"error": {"type": _type(error), "message": message}}
-            # As bytes: messages quote models, and may hold half a character that no encoding takes.
-            click.echo(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"), err=True)
-    elif isinstance(error, click.ClickException):
+    message = _message(error)
+    if not message:
+        return exit_code(error)
+    if "--json" not in given and isinstance(error, click.UsageError) and _is_help(error):
         error.show()
-    elif message := _message(error):
-        click.echo(message if isinstance(error, Interrupted) else f"Error: {message}", err=True)
+        return exit_code(error)
+    if "--json" in given:
+        text = json.dumps({"error": {"type": _type(error), "message": message}}, ensure_ascii=False)
+    else:
+        text = clean(message if isinstance(error, Interrupted) else f"Error: {message}")
+    # As bytes: messages quote models, and may hold half a character that no encoding takes.
+    click.echo(text.encode("utf-8", "replace"), err=True)
     return exit_code(error)
 
 
@@ -70,15 +80,48 @@ def _options(arguments: Sequence[str]) -> list[str]:
 
 
 def _message(error: Exception) -> str:
+    if isinstance(error, click.UsageError):
+        return _usage(error)
     if isinstance(error, click.ClickException):
         return error.format_message()
-    if isinstance(error, (ConcertinoError, Failed, Interrupted)):
+    if isinstance(error, (ConcertinoError, Failed, Interrupted)) or _of_provider(error):
         return str(error)
+    if isinstance(error, OSError) and error.errno is not None:
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{os.strerror(error.errno)}; --debug shows what was being done"
     return (
         f"unexpected {type(error).__name__}: {error}. This is a fault of concertino or of a plugin; "
         "--debug shows the traceback"
     )
 
 
+def _of_provider(error: Exception) -> bool:
+    """Whether a remote failure is told in a plugin's words. No such error is there before its class was imported."""
+    module = sys.modules.get("concertino.core.provider_error")
+    return module is not None and isinstance(error, module.ProviderError)
+
+
+def _usage(error: click.UsageError) -> str:
+    """What click found wrong with the arguments, on one line, with the command whose help says what it takes."""
+    if _is_help(error):
+        return f"which command? see {error.ctx.command_path if error.ctx else 'concertino'} --help"
+    text = " ".join(error.format_message().split()).rstrip(".")
+    text = text[:1].lower() + text[1:]
+    if ". (Did you mean " in text:
+        text = text.replace(". (Did you mean ", "; did you mean ").removesuffix(")")
+    # Our own messages say the next step.
+    return f"{text}; see {error.ctx.command_path} --help" if error.ctx and "; " not in text else text
+
+
+def _is_help(error: click.UsageError) -> bool:
+    """Whether it stands for the help that a group shows when no command is given."""
+    return error.format_message().startswith("Usage: ")
+
+
 def _type(error: Exception) -> str:
-    return "UsageError" if isinstance(error, click.UsageError) else type(error).__name__
+    if isinstance(error, click.UsageError):
+        return "UsageError"
+    # What a command wrapped for click is called as it was.
+    if isinstance(error, click.ClickException):
+        return "Failed" if error.__cause__ is None else type(error.__cause__).__name__
+    return type(error).__name__

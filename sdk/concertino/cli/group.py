@@ -1,19 +1,26 @@
 """The commands: a table of names, places and one-line helps; a command's module is imported when it is used.
 
-So `concertino --help` costs an import of click and nothing else. A name that is not in the table is looked for among
-the commands of plugins (hook `concertino_cli`), which imports every plugin; a built-in command always wins.
+So `concertino --help` costs an import of click and nothing else; only plugins that are not ours are loaded for it, to
+list their commands. A name that is not in the table is looked for among the commands of plugins (hook
+`concertino_cli`), which imports every plugin; a built-in command always wins. A key press for completion imports none.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from .failures import report
+from .process import readable
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class CommandPlace(NamedTuple):
@@ -37,15 +44,41 @@ COMMANDS: dict[str, CommandPlace] = {
     "check": CommandPlace(f"{_HERE}.check:check", "Check a plugin's package against the conformance kit."),
     "new": CommandPlace(f"{_HERE}.new:new", "Write the skeleton of a plugin."),
     "demo": CommandPlace(f"{_HERE}.demo:demo", "Watch a run with simulated models: no key, no network."),
+    "completion": CommandPlace(f"{_HERE}.completion:completion", "Print the shell's script that completes names."),
     "version": CommandPlace(f"{_HERE}.version:version", "Print the versions of concertino and Python."),
 }
 """The built-in commands, in the order of `--help`."""
-_OF_PLUGINS = {
-    "bench": "concertino-bench",
-    "train": "concertino-train",
-    "probe": "concertino-openai",
-    "mcp": "concertino-mcp",
-    "search-index": "concertino-search",
+
+
+class PluginCommand(NamedTuple):
+    """A command of another distribution of ours, and its line in `--help`."""
+
+    distribution: str
+    help: str
+
+    @property
+    def module(self) -> str:
+        """Where its hooks are."""
+        return self.distribution.replace("-", "_")
+
+    @property
+    def extra(self) -> str:
+        """What brings it: `pip install 'concertino[bench]'`."""
+        return f"pip install 'concertino[{self.distribution.removeprefix('concertino-')}]'"
+
+    def installed(self) -> bool:
+        """Whether its distribution is there. Imports nothing."""
+        from importlib.util import find_spec
+
+        return find_spec(self.module) is not None
+
+
+OF_PLUGINS: dict[str, PluginCommand] = {
+    "bench": PluginCommand("concertino-bench", "Run systems over tasks, compare them, and look at the results."),
+    "train": PluginCommand("concertino-train", "Train an orchestrator: collect, sft, rl, eval, export."),
+    "probe": PluginCommand("concertino-openai", "Find out what the model server at URL really does."),
+    "mcp": PluginCommand("concertino-mcp", "The MCP servers of concertino.toml: what they offer, and single calls."),
+    "search-index": PluginCommand("concertino-search", "Build the index of a corpus."),
 }
 """Commands of our other distributions, which need not be installed."""
 
@@ -74,7 +107,9 @@ class CommandGroup(click.Group):
             module, _, attribute = place.target.partition(":")
             found: click.Command = getattr(import_module(module), attribute)
             return found
-        return plugin_command(cmd_name) if self._plugins else None
+        if not self._plugins:
+            return None
+        return quick_command(cmd_name) if ctx.resilient_parsing else plugin_command(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -85,17 +120,41 @@ class CommandGroup(click.Group):
             return super().resolve_command(ctx, args)
         from concertino.schema import suggestion
 
+        known = list(self._places)
+        if not self._plugins or ctx.resilient_parsing:
+            raise click.UsageError(f"there is no command {name!r}; {suggestion(name, known)}", ctx)
         # Looking for the name has loaded all plugins, so the names of their commands cost nothing more.
-        of_plugins = [str(command.name) for command in plugin_commands()] if self._plugins else []
-        source = _OF_PLUGINS.get(name) if self._plugins else None
-        known = [*self._places, *of_plugins]
-        hint = f"it comes with {source}: pip install {source}" if source else suggestion(name, known)
-        raise click.UsageError(f"there is no command {name!r}; {hint}{_broken_plugins() if self._plugins else ''}", ctx)
+        known += [str(command.name) for command in plugin_commands()]
+        ours = OF_PLUGINS.get(name)
+        hint = f"it comes with {ours.distribution}: {ours.extra}" if ours else suggestion(name, known)
+        raise click.UsageError(f"there is no command {name!r}; {hint}{_broken_plugins()}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table, without importing the commands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, place.help) for name, place in self._places.items()])
+        if self._plugins and (rows := [*_installed_commands(), *_foreign_commands()]):
+            with formatter.section("Commands of plugins"):
+                formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What is not installed, and what all commands take."""
+        if self._plugins:
+            self.epilog = f"{_missing_commands()}Every command takes --json and --debug."
+        super().format_epilog(ctx, formatter)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names of commands, without importing them, and of options."""
+        from click.shell_completion import CompletionItem
+
+        named = [(name, place.help) for name, place in self._places.items()]
+        if self._plugins:
+            from .complete import commands_seen
+
+            named += [*_installed_commands(), *((name, data["help"]) for name, data in commands_seen().items())]
+        items = [CompletionItem(name, help=text) for name, text in dict(named).items() if name.startswith(incomplete)]
+        # Not the group's own way, which imports every command.
+        return items + click.Command.shell_complete(self, ctx, incomplete)
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run, and turn what goes wrong into a message and an exit code."""
@@ -105,10 +164,18 @@ class CommandGroup(click.Group):
         # click would print errors its own way and exit; here they become JSON or our own exit codes.
         options["standalone_mode"] = False
         options["prog_name"] = self.name
+        completing = "_CONCERTINO_COMPLETE" in os.environ
         try:
-            code = super().main(given, *args[1:], **options)
+            if completing:
+                from . import shells  # noqa: F401 (click finds them by the variable)
+            code = super().main(readable(given), *args[1:], **options)
         except Exception as error:
             sys.exit(report(error, given))
+        finally:
+            if not completing:
+                from .seen import remember
+
+                remember()
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -132,6 +199,41 @@ def _broken_plugins() -> str:
     return f"; broken plugins, whose commands are missing: {', '.join(broken)}" if broken else ""
 
 
+def quick_command(name: str) -> click.Command | None:
+    """The command of a plugin, for completion: as it was seen, without importing the plugin."""
+    from .command_tree import command_of
+    from .complete import commands_seen
+
+    found = commands_seen().get(name)
+    return command_of(name, found) if found else None
+
+
+def _installed_commands() -> list[tuple[str, str]]:
+    """The commands of our other distributions that are installed. Imports none of them."""
+    return [(name, command.help) for name, command in OF_PLUGINS.items() if command.installed()]
+
+
+def _foreign_commands() -> list[tuple[str, str]]:
+    """The commands of plugins that are not ours; these are imported for it, as nothing else tells."""
+    from importlib.metadata import entry_points
+
+    with suppress(Exception):  # importlib.metadata raises any exception on damaged metadata; settings may be wrong
+        declared = entry_points(group="concertino")
+        foreign = {entry.name for entry in declared if not entry.value.startswith("concertino_")}
+        if foreign:
+            from concertino.plugins import default_manager
+
+            commands = default_manager().commands(foreign)
+            return [(str(each.name), each.get_short_help_str(60)) for each in commands if " " not in str(each.name)]
+    return []
+
+
+def _missing_commands() -> str:
+    """What else there could be, as a sentence."""
+    missing = [f"{name} ({command.extra})" for name, command in OF_PLUGINS.items() if not command.installed()]
+    return f"Not installed: {', '.join(missing)}. " if missing else ""
+
+
 @click.group(
     "concertino",
     cls=CommandGroup,
@@ -139,11 +241,6 @@ def _broken_plugins() -> str:
     plugins=True,
     subcommand_metavar="COMMAND [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=(
-        f"Plugins add commands: {', '.join(f'{name} ({source})' for name, source in _OF_PLUGINS.items())}. "
-        "`concertino plugins --load` lists the installed ones. "
-        "Every command takes --json and --debug."
-    ),
 )
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 @click.version_option(package_name="concertino", message="%(prog)s %(version)s")

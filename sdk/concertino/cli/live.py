@@ -23,8 +23,11 @@ from concertino.traces.board import Board
 
 from .output import STATUS_COLOURS, clean, one_line, show_money
 from .rounds import render_round
+from .written import Written
 
 _INTERVAL = 0.08
+_LINES = 6
+"""Lines of an answer that is being written."""
 
 
 class LiveView:
@@ -36,6 +39,7 @@ class LiveView:
         # Without automatic refresh: its thread would draw a board that the run is just changing.
         self._live = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
         self._printed = 0
+        self._written = Written()
         self._thinking = Spinner("dots", style="cyan")
         self._drawn = 0.0
 
@@ -54,6 +58,10 @@ class LiveView:
     def show(self, record: Mapping[str, Any]) -> None:
         """Take note of a record that the board has just taken."""
         board = self._board
+        if record["t"] == "text":
+            self._written.apply(record)
+            self.tick()
+            return
         if record["t"] == "run":
             self._print(Text(f"run {clean(board.run_id)}", style="dim"))
             self._print(Padding(Text(one_line(board.question, 2 * self._console.width - 4)), (0, 0, 1, 0)))
@@ -86,6 +94,8 @@ class LiveView:
             text = f"{clean(asking.role)} {clean(asking.model)} is thinking, {board.now() - asking.started:.1f} s"
             self._thinking.update(text=Text(text, style="cyan"))
             parts.append(self._thinking)
+            if tail := self._written.tail(max(8, width - 2), _LINES):
+                parts.append(Padding(Text(tail, style="" if self._written.answer else "dim"), (0, 0, 0, 2)))
         parts += [self._limits(), self._totals()]
         return Group(*parts)
 

@@ -11,6 +11,7 @@ import click
 from concertino.core.display_text import clean, show_call_cost, show_prices
 from concertino.core.errors import UsageError
 
+from . import complete
 from .options import PoolChoice, common_options, pool_options, warn_about_broken_plugins
 from .output import write_fields, write_json, write_table
 
@@ -52,7 +53,7 @@ def _group(kind: str) -> click.Group:
         _list(kind, choice, as_json)
 
     @group.command("show", help=f"Show one {kind}: everything that a run can depend on.\n\n{_JSON[kind]}")
-    @click.argument("name")
+    @click.argument("name", shell_complete=complete.members_of[kind])
     @pool_options
     @common_options
     def show(name: str, choice: PoolChoice, as_json: bool) -> None:

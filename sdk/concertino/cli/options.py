@@ -19,6 +19,8 @@ import click
 
 from concertino.core.errors import PoolError, UsageError
 
+from . import complete
+
 if TYPE_CHECKING:
     from concertino.pool.pool import Pool
     from concertino.strategies import Strategy
@@ -87,11 +89,25 @@ def pool_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     path = click.Path(path_type=Path)
     # In reverse: `--help` lists first what was added last.
+    several: dict[str, Any] = {"multiple": True, "metavar": "PATTERN", "shell_complete": complete.patterns}
     for option in (
-        click.option("--bind", multiple=True, metavar="ROLE=MODEL", help="Bind a role to a model."),
-        click.option("--without", multiple=True, metavar="PATTERN", help="Leave out members, such as toy/slow."),
-        click.option("--only", multiple=True, metavar="PATTERN", help="Keep these members only, such as 'toy/*'."),
-        click.option("--pool", "pool_file", type=path, metavar="FILE", help="A pool file (TOML or YAML)."),
+        click.option(
+            "--bind",
+            multiple=True,
+            metavar="ROLE=MODEL",
+            help="Bind a role to a model.",
+            shell_complete=complete.bindings,
+        ),
+        click.option("--without", help="Leave out members, such as toy/slow.", **several),
+        click.option("--only", help="Keep these members only, such as 'toy/*'.", **several),
+        click.option(
+            "--pool",
+            "pool_file",
+            type=path,
+            metavar="FILE",
+            help="A pool file (TOML or YAML).",
+            shell_complete=complete.pool_files,
+        ),
     ):
         chosen = option(chosen)
     return chosen
@@ -156,23 +172,39 @@ def _check_kind(where: str, default: object, value: object) -> None:
         raise UsageError(f"{where}: expected {wanted}, such as {json.dumps(default)}")
 
 
-def check_leader(pool: Pool) -> None:
+def check_leader(pool: Pool, *, asked: bool = True) -> None:
     """Make sure that a model leads: the pool's role `orchestrator`.
+
+    Args:
+        asked: whether the model will be asked, which it is not in a replay; then it must lack nothing.
 
     Raises:
         PoolError: no model does; says how to choose one.
+        UsageError: it lacks something that can be known now, such as its key.
     """
-    bound = pool.roles.get("orchestrator")
-    if bound is not None:
+    from .leaders import chosen_leader, leaders
+
+    if (bound := pool.roles.get("orchestrator")) is not None:
         _full_name(pool, bound)
-        return
-    try:
-        pool.model("orchestrator")
-    except PoolError:
+    leader = chosen_leader(pool)
+    if leader is None:
+        able = [each.name for each in leaders(pool) if not each.why]
+        there = f"there are: {', '.join(able[:12])}{', …' if len(able) > 12 else ''}" if able else _no_models()
         raise PoolError(
-            f"no model is chosen to lead the run; give --model NAME (there are: {_names(pool)}), or bind the role "
-            "'orchestrator' in a pool file"
-        ) from None
+            f"no model is chosen to lead the run; give --model NAME ({there}), or bind the role 'orchestrator' in a "
+            "pool file"
+        )
+    if leader.why and asked:
+        raise UsageError(f"{leader.name} cannot lead: {leader.why}{f'; {leader.step}' if leader.step else ''}")
+
+
+def _no_models() -> str:
+    """What to do where no model is known."""
+    from concertino.plugins import default_manager
+
+    if "openai" in {row.name for row in default_manager().plugins()}:
+        return "none is known: set the key of a service, such as OPENAI_API_KEY; `concertino doctor` lists them"
+    return "none is installed: pip install 'concertino[openai]', and set OPENAI_API_KEY"
 
 
 def _full_name(pool: Pool, name: str) -> str:

@@ -1,7 +1,7 @@
 """Writing to a terminal: safe text, short text, aligned columns, JSON.
 
 Texts of models, tools and files are made safe by `concertino.core.display_text`. Columns are never cut when the output
-is not a terminal, so that it can be searched and read by other programs.
+is not a terminal, so that it can be searched and read by other programs; on a terminal no line is wider than it.
 """
 
 from __future__ import annotations
@@ -10,22 +10,25 @@ import json
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
-from concertino.core.display_text import clean, one_line, show_arguments, show_cost, show_money
+from concertino.core.display_text import clean, counted, one_line, show_arguments, show_cost, show_money
 
 __all__ = [
     "STATUS_COLOURS",
     "clean",
     "coloured",
+    "counted",
     "one_line",
     "paint",
     "show_arguments",
     "show_cost",
     "show_money",
+    "terminal_width",
     "write_fields",
     "write_json",
     "write_table",
@@ -38,6 +41,9 @@ STATUS_COLOURS = {
     "TIMEOUT": "yellow",
 }
 """Colour of each status."""
+
+_LAST = 12
+"""Characters that the last column of a table has at least."""
 
 
 def coloured() -> bool:
@@ -55,31 +61,59 @@ def write_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8"))
 
 
+def terminal_width() -> int:
+    """Columns of the terminal that stdout is; 0 where it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
 def write_table(
     titles: Sequence[str], rows: Sequence[Sequence[object]], colours: Mapping[str, str] | None = None
 ) -> None:
-    """Print aligned columns; on a terminal the last one is cut to the width.
+    """Print aligned columns. On a terminal the last one is cut to the width; where it is narrow, rows become blocks.
 
     Args:
         colours: colour by the text of a cell.
     """
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in [list(titles), *cells]) for i in range(len(titles))]
-    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    room, used = terminal_width(), sum(widths[:-1]) + 2 * len(widths[:-1])
+    if room and used + _LAST > room and len(titles) > 1:
+        _write_blocks(titles, cells, room, colours)
+        return
     for number, row in enumerate([list(titles), *cells]):
         head = "  ".join(_cell(cell, width, colours) for cell, width in zip(row[:-1], widths[:-1], strict=True))
-        used = sum(widths[:-1]) + 2 * len(widths[:-1])
-        last = one_line(row[-1], max(8, room - used)) if room else row[-1]
+        last = one_line(row[-1], max(_LAST, room - used)) if room else row[-1]
         line = f"{head}  {last}".rstrip() if head else last
         click.echo(click.style(line, bold=True) if number == 0 and coloured() else line)
+
+
+def _write_blocks(
+    titles: Sequence[str], cells: Sequence[Sequence[str]], room: int, colours: Mapping[str, str] | None
+) -> None:
+    """Each row as lines `title  value`, the first one whole: it is the name to type."""
+    width = min(max(map(len, titles[1:])), max(4, room // 3))
+    for row in cells:
+        click.echo(click.style(row[0], bold=True) if coloured() else row[0])
+        for title, cell in zip(titles[1:], row[1:], strict=True):
+            if cell not in ("", "-"):
+                shown = one_line(cell, max(_LAST, room - width - 4))
+                click.echo(f"  {title.lower()[:width]:<{width}}  {_cell(shown, 0, colours)}")
 
 
 def write_fields(fields: Mapping[str, object]) -> None:
     """Print `name  value` lines, names aligned; further lines of a value are indented. Values are clean texts."""
     width = max(map(len, fields))
+    room = max(_LAST, terminal_width() - width - 2) if terminal_width() else 0
     for name, value in fields.items():
-        text = str(value).replace("\n", f"\n{' ' * (width + 2)}")
-        click.echo(f"{name:<{width}}  {text}")
+        lines = [row for line in str(value).split("\n") for row in _wrapped(line, room)]
+        click.echo(f"{name:<{width}}  " + f"\n{' ' * (width + 2)}".join(lines))
+
+
+def _wrapped(line: str, room: int) -> list[str]:
+    # Escape sequences count as characters, and what is coloured is short.
+    if not room or len(line) <= room or "\x1b" in line:
+        return [line]
+    return textwrap.wrap(line, room, drop_whitespace=True, break_on_hyphens=False) or [line]
 
 
 def _cell(text: str, width: int, colours: Mapping[str, str] | None) -> str:

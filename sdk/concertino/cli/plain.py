@@ -14,14 +14,22 @@ import click
 
 from concertino.traces.board import Board, Row
 
-from .output import one_line, show_arguments, show_cost
+from .output import counted, one_line, show_arguments, show_cost
+from .written import AnswerPrinter
 
 
 class PlainView:
-    """Writes lines while a board changes; same use as the live view."""
+    """Writes lines while a board changes; same use as the live view.
 
-    def __init__(self, board: Board) -> None:
+    Args:
+        answer: writes the answer as it comes; None for not before it is complete.
+        lines: whether lines are written.
+    """
+
+    def __init__(self, board: Board, answer: AnswerPrinter | None = None, *, lines: bool = True) -> None:
         self._board = board
+        self._answer = answer
+        self._lines = lines
 
     def __enter__(self) -> Self:
         return self
@@ -29,15 +37,23 @@ class PlainView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing to clear away."""
+        """End the line of an answer."""
+        if self._answer is not None:
+            self._answer.end()
 
     def tick(self) -> None:
         """Nothing moves."""
 
     def show(self, record: Mapping[str, Any]) -> None:
         """Write a line about a record that the board has just taken, if it matters."""
-        line = self._line(record)
+        if record["t"] == "text":
+            if self._answer is not None:
+                self._answer.show(record)
+            return
+        line = self._line(record) if self._lines else ""
         if line:
+            if self._answer is not None:
+                self._answer.end()
             at = 0.0 if record["t"] == "run" else self._board.now()
             click.echo(f"[{at:6.2f} s] {line}", err=True)
 
@@ -51,7 +67,7 @@ class PlainView:
                 return f"{one_line(record['role'])}: {thought}" if thought else ""
             case "plan":
                 names = [one_line(call["name"], 40) for call in record["calls"]]
-                return f"round {record['round']}: {len(names)} call{'s' if len(names) != 1 else ''}: {', '.join(names)}"
+                return f"round {record['round']}: {counted(len(names), 'call')}: {', '.join(names)}"
             case "result" if not record.get("parent"):
                 return self._result(record)
             case "retry":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from . import complete
 from .failures import Failed
 from .group import plugin_command
 from .members import describe
@@ -70,8 +71,8 @@ def show(choice: PoolChoice, as_json: bool) -> None:
 
 
 @pool.command("diff")
-@click.argument("before")
-@click.argument("after")
+@click.argument("before", shell_complete=complete.pools_to_compare)
+@click.argument("after", shell_complete=complete.pools_to_compare)
 @common_options
 def diff(before: str, after: str, as_json: bool) -> None:
     """Compare two pool files; `installed` means everything installed.

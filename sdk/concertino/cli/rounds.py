@@ -16,7 +16,7 @@ from rich.text import Text
 
 from concertino.traces.board import Board, Chapter, Row
 
-from .output import STATUS_COLOURS, one_line, show_arguments, show_cost
+from .output import STATUS_COLOURS, counted, one_line, show_arguments, show_cost
 
 TIMELINE_FROM = 110
 """Columns of the terminal from which on the timeline is shown."""
@@ -37,7 +37,7 @@ def render_round(
     """
     now = board.now()
     title = Text(f"Round {chapter.number}", style="bold")
-    calls = f"{len(chapter.rows)} call{'s' if len(chapter.rows) != 1 else ''}"
+    calls = counted(len(chapter.rows), "call")
     title.append(f"  {calls}, from {chapter.started:.1f} s", style="dim")
     if chapter.over:
         title.append(f" to {chapter.ended:.1f} s", style="dim")

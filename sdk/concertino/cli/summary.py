@@ -10,20 +10,33 @@ import click
 from concertino.core.events import STOP_REASONS
 from concertino.traces.board import Board
 
-from .output import STATUS_COLOURS, clean, paint, show_money, write_fields
+from .output import STATUS_COLOURS, clean, counted, paint, show_money, write_fields
 
 
-def write_summary(board: Board, path: Path | None, critical_path: float | None = None) -> None:
+def write_summary(
+    board: Board,
+    path: Path | None,
+    critical_path: float | None = None,
+    *,
+    answer: str | None = None,
+    shown: bool = False,
+    more: Mapping[str, object] | None = None,
+) -> None:
     """Print the result of a run.
 
     Args:
         path: its trace, if it has one.
         critical_path: seconds of the longest chain of model turns and calls, if it is known.
+        answer: as it is to be shown; by default that of the run.
+        shown: whether it stands on the terminal already.
+        more: further lines.
     """
     end: Mapping[str, object] = board.end or {}
-    answer = end.get("answer")
-    if answer is not None:
-        click.echo(f"\n{clean(answer)}\n")
+    text = answer if answer is not None else end.get("answer")
+    if shown:
+        click.echo()
+    elif text is not None:
+        click.echo(f"\n{clean(text)}\n")
     stop = str(end.get("stop", "unfinished"))
     reason = STOP_REASONS.get(stop, "")
     detail = f" ({clean(end['detail'])})" if end.get("detail") not in (None, "", reason) else ""
@@ -34,22 +47,23 @@ def write_summary(board: Board, path: Path | None, critical_path: float | None =
             "cost": _cost(board),
             "time": _time(board, critical_path),
             "trace": path or "not kept",
+            **(more or {}),
         }
     )
 
 
 def _calls(board: Board) -> str:
     counts = board.statuses()
-    rounds = f"in {len(board.chapters)} round{'s' if len(board.chapters) != 1 else ''}"
+    rounds = f"in {counted(len(board.chapters), 'round')}"
     listed = ", ".join(paint(f"{count} {status}", STATUS_COLOURS[status]) for status, count in counts.items())
     return f"{sum(counts.values())} {rounds}{': ' if listed else ''}{listed}"
 
 
 def _cost(board: Board) -> str:
     usage = board.usage
-    unpriced = f"; {usage.unpriced} requests to models of unknown price" if usage.unpriced else ""
+    unpriced = f"; {counted(usage.unpriced, 'request')} to models of unknown price" if usage.unpriced else ""
     tokens = f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens"
-    return f"{show_money(usage.usd)}, {usage.units:g} units, {tokens}{unpriced}"
+    return f"{show_money(usage.usd)}, {counted(float(usage.units), 'unit')}, {tokens}{unpriced}"
 
 
 def _time(board: Board, critical_path: float | None) -> str:

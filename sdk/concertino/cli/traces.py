@@ -12,6 +12,7 @@ import click
 from concertino.core.errors import TraceError, UsageError
 from concertino.traces.board import Board
 
+from . import complete
 from .drive import choose_view, guarded
 from .failures import Failed
 from .options import common_options, make_strategy, view_options
@@ -79,7 +80,7 @@ def _line(line: Summary | TraceError) -> tuple[object, ...]:
 
 
 @traces.command("show")
-@click.argument("trace", default="last")
+@click.argument("trace", default="last", shell_complete=complete.traces)
 @_folder_option
 @common_options
 def show(trace: str, folder: Path | None, as_json: bool) -> None:
@@ -108,7 +109,7 @@ def show(trace: str, folder: Path | None, as_json: bool) -> None:
 
 
 @traces.command("follow")
-@click.argument("trace", default="last")
+@click.argument("trace", default="last", shell_complete=complete.traces)
 @_folder_option
 @view_options
 @click.option("--events", is_flag=True, help="Print one line of JSON per record, as it is written.")
@@ -148,10 +149,22 @@ def _records(path: Path, ended: Callable[[], bool]) -> Iterator[dict[str, Any]]:
 
 
 @traces.command("replay")
-@click.argument("trace", default="last")
+@click.argument("trace", default="last", shell_complete=complete.traces)
 @_folder_option
-@click.option("--strategy", metavar="NAME", help="Read the same texts with another strategy.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of that strategy.")
+@click.option(
+    "--strategy",
+    metavar="NAME",
+    help="Read the same texts with another strategy.",
+    shell_complete=complete.strategies,
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of that strategy.",
+    shell_complete=complete.strategy_settings,
+)
 @common_options
 def replay(trace: str, folder: Path | None, strategy: str | None, settings: tuple[str, ...], as_json: bool) -> None:
     """Repeat a run from its trace alone: no model is asked, nothing is called, nothing is spent.
@@ -184,7 +197,7 @@ def _difference(recorded: dict[str, Any]) -> str:
 
 
 @traces.command("export")
-@click.argument("trace", default="last")
+@click.argument("trace", default="last", shell_complete=complete.traces)
 @click.option("--format", "form", type=click.Choice(["json", "jsonl"]), default="json", show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="A file instead of stdout.")
 @_folder_option

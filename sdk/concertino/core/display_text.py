@@ -75,3 +75,9 @@ def show_call_cost(cost: Cost) -> str:
 def show_prices(prices: Prices | None) -> str:
     """$ per million tokens of a model, input and output: `0.25 / 2`; `unknown`."""
     return f"{prices.input:g} / {prices.output:g}" if prices else "unknown"
+
+
+def counted(number: float, noun: str, plural: str = "") -> str:
+    """A number and its noun: `1 call`, `2 calls`, `0.5 units`; thousands are set apart."""
+    shown = f"{number:,}" if isinstance(number, int) else f"{number:g}"
+    return f"{shown} {noun if number == 1 else plural or f'{noun}s'}"

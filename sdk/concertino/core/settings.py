@@ -58,6 +58,11 @@ class Settings:
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
 
+    @property
+    def trace_folder(self) -> Path:
+        """Where runs are recorded: as set, else CONCERTINO_TRACES, else `.concertino/traces`."""
+        return self.traces or Path(os.environ.get("CONCERTINO_TRACES") or ".concertino/traces")
+
     def why_disabled(self, provider: str) -> str:
         """The setting that disables a provider, in words; empty if none does."""
         if self.only is not None and provider not in self.only:

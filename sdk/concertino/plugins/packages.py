@@ -5,21 +5,11 @@ Only messages read this table. A provider of anybody else's package is unknown h
 
 from __future__ import annotations
 
+from concertino.core.services import LOCAL_SERVERS, SERVICE_KEYS
+
 _KEYS = {
-    "openai": "OPENAI_API_KEY",
-    "azure": "AZURE_OPENAI_API_KEY and AZURE_OPENAI_ENDPOINT",
-    "bedrock": "AWS_BEARER_TOKEN_BEDROCK and AWS_REGION",
-    "deepseek": "DEEPSEEK_API_KEY",
-    "google": "GEMINI_API_KEY",
-    "groq": "GROQ_API_KEY",
-    "mistral": "MISTRAL_API_KEY",
-    "openrouter": "OPENROUTER_API_KEY",
-    "together": "TOGETHER_API_KEY",
-    "llama.cpp": "",
-    "lmstudio": "",
-    "ollama": "",
-    "sglang": "",
-    "vllm": "",
+    **{name: " and ".join(variables) for name, variables in SERVICE_KEYS.items()},
+    **dict.fromkeys(LOCAL_SERVERS, ""),
     "local": "",
     "code": "",
     "mcp": "",

@@ -52,8 +52,8 @@ def test_in_a_terminal_a_person_is_asked_with_the_whole_arguments(
         asked.extend(f"{request.name} {request.arguments}" for request in pending)
         return {request.call_id: Approve() for request in pending}
 
-    monkeypatch.setattr("concertino.cli.run.Display.may_ask", True)
-    monkeypatch.setattr("concertino.cli.run.ask_about", ask)
+    monkeypatch.setattr("concertino.cli.show.Display.may_ask", True)
+    monkeypatch.setattr("concertino.cli.show.ask_about", ask)
     done = guarded("add", *LEAD)
     assert done.exit_code == 0, done.stderr
     assert asked == ["band/add {'a': 1, 'b': 2}"]
@@ -65,7 +65,7 @@ def test_the_answers_of_the_terminal_become_decisions(
 ) -> None:
     import io
 
-    from concertino.cli.run import ask_about
+    from concertino.cli.show import ask_about
     from concertino.core.approval import ApprovalRequest, Approve
 
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))

@@ -90,7 +90,7 @@ def test_an_unknown_command_names_a_near_one_of_a_plugin(cli: Callable[..., Any]
 
 def test_a_command_that_is_not_installed_names_its_distribution(cli: Callable[..., Any]) -> None:
     assert (
-        "there is no command 'train'; it comes with concertino-train: pip install concertino-train"
+        "there is no command 'train'; it comes with concertino-train: pip install 'concertino[train]'"
         in cli("train").stderr
     )
 

@@ -21,7 +21,7 @@ def test_a_run_prints_answer_statuses_cost_times_and_where_its_trace_is(cli: Any
     assert done.exit_code == 0
     assert "\nthree\n" in done.stdout
     assert "3 in 1 round: 2 OK, 1 PARSE_ERR" in done.stdout
-    assert "1 units" in done.stdout
+    assert "1 unit, " in done.stdout
     assert "critical path" in done.stdout
     (trace,) = Path("runs").glob("*.trace.jsonl")
     assert str(trace) in done.stdout

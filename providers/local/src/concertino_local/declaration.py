@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,14 @@ def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
         concurrency=settings.max_batch,
         max_tokens=settings.max_tokens,
         options=dict(options),
+        lacks=_lacking,
     )
+
+
+def _lacking() -> str:
+    """The packages that are missing, and the next step; empty for none."""
+    missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
+    return f"{' and '.join(missing)} not installed; pip install {' '.join(missing)}" if missing else ""
 
 
 def _read_config(name: str, settings: LocalSettings) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 from concertino import Model, ModelSpec, Prices, SpecError
 
 from .dialects import PRESETS
+from .keys import lacking
 from .options import PLACEHOLDER, OpenAISettings
 from .prices import PriceEntry, find_price, price_table
 
@@ -96,6 +97,7 @@ def declare(name: str, options: Mapping[str, Any], service: str = "") -> ModelSp
         options={**options, "model": settings.model},  # by which it is known there, whatever it is called here
         endpoint=settings.base_url,
         accepts=settings.dialect.accepts,
+        lacks=partial(lacking, settings.key_env),
     )
 
 

@@ -11,12 +11,15 @@ import dataclasses
 import types
 import typing
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from concertino import Model, ModelSpec, Prices, SpecError
 
 from .chat_model import VllmModel
+from .errors import VllmServerError
+from .executable import find_executable
 from .serving.registry import server_of
 from .serving.server import VllmServer
 from .settings import STARTUP_SECONDS, VllmSettings
@@ -145,7 +148,19 @@ def model(
         max_tokens,
         options={key: value for key, value in declared.items() if value is not None},
         endpoint=known.endpoint if known else f"server of {of}",
+        lacks=partial(_lacking, known) if known else None,
     )
+
+
+def _lacking(settings: VllmSettings) -> str:
+    """What keeps the server from being started, and the next step; empty for nothing."""
+    if settings.attach:
+        return ""
+    try:
+        find_executable(settings.executable)
+    except VllmServerError as error:
+        return f"vLLM cannot be started; {error}"
+    return ""
 
 
 def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:

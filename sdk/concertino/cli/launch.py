@@ -1,0 +1,220 @@
+"""From the options of `concertino run` to a run: a fresh one, or the rest of one from its trace."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from concertino.core.errors import UsageError
+
+from .options import PoolChoice, check_leader, make_strategy, warn_about_broken_plugins
+from .question import read_schema, read_text, with_attachments
+from .recordings import open_recording, recorded
+from .show import Begin, Decisions, Display, show_run
+
+if TYPE_CHECKING:
+    from concertino.core.budget import Budget
+    from concertino.core.events import Event
+    from concertino.executor import Duplicates
+    from concertino.pool.pool import Pool
+    from concertino.runs.orchestrator import Orchestrator
+    from concertino.runs.run import Run
+    from concertino.runs.run_input import Question
+    from concertino.runs.session import Session
+    from concertino.strategies import Strategy
+    from concertino.traces import Durability
+
+
+@dataclass(frozen=True)
+class Order:
+    """What `concertino run` was asked for, beside the question. The fields are its options."""
+
+    choice: PoolChoice
+    model: str | None = None
+    strategy: str | None = None
+    settings: tuple[str, ...] = ()
+    instructions: str | None = None
+    answer_schema: Path | None = None
+    attach: tuple[str, ...] = ()
+    session: str | None = None
+    budget: str = ""
+    duplicates: str = "run"
+    eager: bool = False
+    shortlist: str | None = None
+    folder: Path | None = None
+    no_trace: bool = False
+    durability: str = "process"
+    record: Path | None = None
+    replay: Path | None = None
+
+
+def start(question: str, display: Display, order: Order) -> None:
+    """Run it and show it.
+
+    Raises:
+        UsageError: something about the order cannot be; nothing has run.
+    """
+    from concertino.core.budget import Budget
+
+    if not question.strip():
+        raise UsageError("the question is empty; give a text, or `-` with a text on stdin")
+    limits = Budget.parse(order.budget)
+    strategy = make_strategy(order.strategy, order.settings)
+    session = _session(order)
+    recording = open_recording(order.record, order.replay)
+    pool = order.choice.open(**({"orchestrator": order.model} if order.model else {}))
+    check_leader(pool, asked=order.replay is None)
+    if not display.for_programs:
+        warn_about_broken_plugins()
+    if recording is not None:
+        pool = recorded(pool, recording)
+    orchestrator = _orchestrator(strategy, order, recording.hooks if recording else {})
+    begin, path = fresh(
+        orchestrator,
+        with_attachments(question, order.attach),
+        pool,
+        limits,
+        order.folder,
+        keep=not order.no_trace,
+        durability=order.durability,
+        session=session,
+        stream=display.streams,
+    )
+    more = {"session": f"{session.name}, turn {len(session.turns) + 1}"} if session else {}
+    display = replace(display, typed=order.answer_schema is not None)
+    show_run(begin, path, display, resume_with=order.choice, again=resuming(orchestrator, path, pool), more=more)
+    if recording is not None:
+        recording.assert_complete()
+
+
+def _session(order: Order) -> Session | None:
+    if order.session is None:
+        return None
+    if order.no_trace:
+        raise UsageError("--session keeps its runs; leave out --no-trace")
+    from concertino.runs.session import Session
+    from concertino.traces import TraceStore
+
+    # A person at a terminal would take the waiting for another run for a hang.
+    return Session(order.session, TraceStore(order.folder), busy="refuse")
+
+
+def _orchestrator(strategy: Strategy, order: Order, hooks: dict[str, Any]) -> Orchestrator:
+    from concertino.pool.shortlist import Shortlist
+    from concertino.runs.orchestrator import Orchestrator
+
+    return Orchestrator(
+        "orchestrator",
+        strategy,
+        duplicates=cast("Duplicates", order.duplicates),
+        eager=order.eager,
+        arrange=Shortlist.parse(order.shortlist) if order.shortlist else None,
+        instructions=read_text(order.instructions, "--instructions") if order.instructions else None,
+        answer_type=read_schema(order.answer_schema) if order.answer_schema else None,
+        **hooks,
+    )
+
+
+def fresh(
+    orchestrator: Orchestrator,
+    question: Question,
+    pool: Pool,
+    budget: Budget | None,
+    folder: Path | None,
+    *,
+    keep: bool = True,
+    durability: str = "process",
+    session: Session | None = None,
+    stream: bool = False,
+) -> tuple[Begin, Path | None]:
+    """What begins a new run, and where its trace will be."""
+    from concertino.runs.orchestrator import new_run_id
+    from concertino.traces import TraceStore
+
+    # Made here, because the path of the trace has to be known before the run, for the message after Ctrl-C.
+    run_id = new_run_id()
+    path = TraceStore(folder).path_for(run_id) if keep else None
+
+    def begin(listen: Callable[[Event], None]) -> Awaitable[Run]:
+        return orchestrator.start(
+            question,
+            pool=pool,
+            history=session,
+            stream_text=stream,
+            budget=budget,
+            trace=path,
+            durability=cast("Durability", durability),
+            run_id=run_id,
+            on_event=listen,
+        )
+
+    return begin, path
+
+
+def resuming(orchestrator: Orchestrator, path: Path | None, pool: Pool) -> Callable[[Decisions], Begin] | None:
+    """How a suspended run is resumed; None for a run without a trace."""
+    if path is None:
+        return None
+
+    def with_decisions(decisions: Decisions) -> Begin:
+        return lambda listen: orchestrator.resume(path, pool=pool, on_event=listen, decisions=decisions)
+
+    return with_decisions
+
+
+# -- resuming ----------------------------------------------------------------------------------------------------------
+
+
+def resume(name: str, choice: PoolChoice, folder: Path | None, display: Display, decisions: Decisions) -> None:
+    """Go on with a run from its trace, and show it.
+
+    Raises:
+        TraceError: there is no such trace, or it is finished or damaged.
+    """
+    from concertino.plugins import default_manager
+    from concertino.runs.orchestrator import Orchestrator
+    from concertino.strategies import BUILT_IN, strategy_by_name
+    from concertino.traces import Trace, TraceStore
+
+    path = TraceStore(folder).find(name)
+    setup = Trace.load(path).setup
+    named = setup["strategy"]["name"]
+    # Plugins are loaded only for a strategy that is not built in.
+    kind = strategy_by_name(named, {} if named in BUILT_IN else default_manager().strategies())
+    pool = choice.open() if choice else _pool_of(setup)
+    pool = pool.bind(**setup["roles"])
+    orchestrator = Orchestrator(
+        "orchestrator",
+        kind.from_json(setup["strategy"]),
+        duplicates=setup["duplicates"],
+        eager=setup.get("eager", False),
+        answer_type=setup.get("answer_schema"),
+    )
+    display = replace(display, typed="answer_schema" in setup, stream=False)
+    again = resuming(orchestrator, path, pool)
+    assert again is not None
+    more = {"session": setup["session"]} if "session" in setup else {}
+    show_run(again(decisions), path, display, resume_with=choice, again=again, more=more)
+
+
+def decisions_of(approve: tuple[str, ...], deny: tuple[str, ...]) -> Decisions:
+    """The decisions of `--approve` and `--deny`.
+
+    Raises:
+        UsageError: two about one call.
+    """
+    from concertino.core.approval import Approve, Deny
+
+    refused = {call_id: Deny(reason) for call_id, _, reason in (text.partition("=") for text in deny)}
+    if twice := sorted(set(approve) & set(refused)):
+        raise UsageError(f"{twice[0]} is approved and denied; choose one")
+    return {**{call_id: Approve() for call_id in approve}, **refused}
+
+
+def _pool_of(setup: dict[str, Any]) -> Pool:
+    """The installed members that a run was begun with."""
+    from concertino.pool.pool import Pool
+
+    return Pool.installed(*setup["members"])

@@ -1,0 +1,98 @@
+"""What models are writing, before it is a reply: the answer as it comes, for a terminal.
+
+The pieces are `text` records (`TextDelta`), which no trace holds. A piece of a later attempt, or of another request,
+begins the text anew. Only the orchestrator's own requests count: what an agent's models write is not for the person.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from concertino.core.display_text import clean
+
+_KEPT = 2000
+"""Characters of a text that the tail is made of."""
+
+
+class Written:
+    """The text that is being written.
+
+    Attributes:
+        answer: as far as it is there.
+    """
+
+    def __init__(self) -> None:
+        self.answer = ""
+        self._other = ""
+        self._source: tuple[str, int] = ("", 0)
+
+    def apply(self, record: Mapping[str, Any]) -> bool:
+        """Take a `text` record.
+
+        Returns:
+            Whether it belongs to a new text, which replaces the one before.
+        """
+        if "/" in record["id"]:  # a request inside a call
+            return False
+        source = (record["id"], record["attempt"])
+        new = source != self._source
+        if new:
+            self.answer, self._other, self._source = "", "", source
+        if record["kind"] == "answer":
+            self.answer += record["text"]
+        else:
+            self._other = (self._other + record["text"])[-_KEPT:]
+        return new
+
+    def tail(self, width: int, lines: int) -> str:
+        """The last lines of the answer, or the last line of whatever else is written."""
+        if self.answer:
+            wrapped = [
+                row for line in clean(self.answer[-_KEPT:]).split("\n") for row in textwrap.wrap(line, width) or [""]
+            ]
+            return "\n".join(wrapped[-lines:])
+        return " ".join(clean(self._other).split())[-width:]
+
+
+class AnswerPrinter:
+    """Writes the answer to stdout as it comes.
+
+    Attributes:
+        shown: what stands on the terminal as the answer.
+    """
+
+    def __init__(self) -> None:
+        self.shown = ""
+        self._written = Written()
+        self._held = ""
+        self._in_line = False
+
+    def show(self, record: Mapping[str, Any]) -> None:
+        """Take a `text` record."""
+        new = self._written.apply(record)
+        if new and self.shown:
+            self.end()
+            click.echo("(written again)", err=True)
+            self.shown = self._held = ""
+        if record["kind"] != "answer" or "/" in record["id"]:
+            return
+        text = self._held + record["text"]
+        # One half of a line end may come with the next piece.
+        self._held = text[-1] if text.endswith("\r") else ""
+        piece = text.removesuffix("\r")
+        if piece:
+            click.echo(clean(piece), nl=False)
+            sys.stdout.flush()
+            self._in_line = not piece.endswith("\n")
+        self.shown = self._written.answer
+
+    def end(self) -> None:
+        """End the line that was begun, before anything else is written."""
+        if self._in_line:
+            click.echo()
+            self._in_line = False
