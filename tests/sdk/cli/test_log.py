@@ -31,7 +31,7 @@ def test_at_info_the_run_is_told_on_stderr_in_place_of_the_view(
         monkeypatch.setenv("CONCERTINO_LOG", "info")
     done = cli(*ASK, *(["--log-level", "INFO"] if by == "option" else []))
     assert done.exit_code == 0, done.output
-    told = [line.split(" ", 6)[-1] for line in lines_of(done.stderr) if " concertino.run " in line]
+    told = [line.split(" concertino.run ")[1] for line in lines_of(done.stderr) if " concertino.run " in line]
     assert [text.split()[1].rstrip(":") for text in told] == ["started", "round", "ended"]
     assert "] round 1" not in done.stderr
     assert "three" in done.stdout
