@@ -193,6 +193,7 @@ class ChatRequest:
         idempotency_key: stays the same when a request is repeated after a crash or a transport failure.
         schema: JSON schema that the reply's text is to satisfy. The executor checks every reply against it, whatever
             the server promises.
+        check: whether a reply that breaks the schema fails the request; without, whoever asks checks it.
 
     Raises:
         UsageError: tools and a schema together. Servers answer such a request with the JSON and lose the call.
@@ -203,6 +204,7 @@ class ChatRequest:
     sampling: Sampling = Sampling()
     idempotency_key: str = ""
     schema: Mapping[str, Any] | None = None
+    check: bool = True
 
     def __post_init__(self) -> None:
         if self.schema is not None and self.tools:

@@ -212,7 +212,7 @@ class ModelCall(Execution):
             )
         ended = self.scope.now()
         usage = self._priced(value.usage).plus(self.wasted)._replace(seconds=ended - self.started)
-        if self.chat.schema is not None:
+        if self.chat.schema is not None and self.chat.check:
             data, wrong = read_structured(value, self.chat.schema)
             if wrong is not None:
                 # The reply is of no use, but it was paid for; `usage` reports it with the failure.

@@ -27,9 +27,12 @@ class TextTeller:
         speaker: the strategy's role that speaks, or the name of a model that an agent asks.
         make_reader: makes a reader of the answer for each attempt; None where no answer is looked for.
         then: who else hears the text.
+
+    Attributes:
+        answer: the pieces of the answer that this attempt was told of.
     """
 
-    __slots__ = ("_attempt", "_call_id", "_make_reader", "_reader", "_scope", "_speaker", "_then")
+    __slots__ = ("_attempt", "_call_id", "_make_reader", "_reader", "_scope", "_speaker", "_then", "answer")
 
     def __init__(
         self,
@@ -46,10 +49,12 @@ class TextTeller:
         self._reader: AnswerReader | None = None
         self._then = then
         self._attempt = 0
+        self.answer: list[str] = []
 
     def on_attempt(self) -> None:
         """An attempt begins: the text heard so far is void."""
         self._attempt += 1
+        self.answer = []
         self._reader = self._make_reader() if self._make_reader is not None else None
         if self._then is not None:
             self._then.on_attempt()
@@ -62,14 +67,18 @@ class TextTeller:
         """More of the text."""
         self._tell("text", piece)
         if self._reader is not None and (answer := self._reader.feed(piece)):
-            self._tell("answer", answer)
+            self._tell_answer(answer)
         if self._then is not None:
             self._then.on_text(piece)
 
     def on_end(self) -> None:
         """The text is complete."""
         if self._reader is not None and (answer := self._reader.finish()):
-            self._tell("answer", answer)
+            self._tell_answer(answer)
+
+    def _tell_answer(self, piece: str) -> None:
+        self.answer.append(piece)
+        self._tell("answer", piece)
 
     def _tell(self, kind: TextKind, piece: str) -> None:
         scope = self._scope

@@ -4,7 +4,8 @@
     run.output                                                             # a Weather; run.answer is the JSON text
 
 The schema stands in the prompt. A text that does not satisfy it goes back to the model with the reason, in the words in
-which wrong arguments of calls are explained.
+which wrong arguments of calls are explained. That request asks for nothing but JSON, so it carries the schema for the
+server as well, which may hold the model to it.
 
 Invariant: a value is given out only if the schema and the type both took it.
 """
@@ -17,12 +18,12 @@ from typing import Any
 
 from concertino.core.errors import SpecError, UsageError
 from concertino.core.model import Message
-from concertino.core.observation import ErrorInfo
-from concertino.executor.error_messages import LIMIT, bad_reply
 from concertino.members.value_type import ValueType
-from concertino.schema import SchemaRefused, compile_schema, explain
-from concertino.text.json import ReadingError, read_json
+from concertino.schema import InstanceRefused, SchemaRefused, compile_schema, explain, guard_instance
+from concertino.text.json import JsonReading, ReadingError, read_json
 
+_EXPLAINED = 1000
+"""Characters that a model is told at most about what is wrong: five places, and an example where it fits."""
 _CORRECT = (
     "You bring an answer into the form that a program needs. Write one JSON value that satisfies the JSON schema, and "
     "nothing else: no sentence before or after it. Keep what the answer says; add nothing that it does not say, unless "
@@ -54,22 +55,51 @@ class AnswerType:
             self._validator = compile_schema(self.schema)
         except SchemaRefused as error:
             raise UsageError(f"answer_type={kind!r}: its schema was refused: {error}") from error
+        self._only_objects = _takes_only_objects(self.schema, self.schema)
 
-    def read(self, text: str) -> tuple[Any, ErrorInfo | None]:
-        """The value of a text, and what is wrong with it; None for nothing."""
+    @property
+    def held(self) -> dict[str, Any] | None:
+        """The schema for a server that can hold it; None where its root is no object, which servers refuse."""
+        return self.schema if self.schema.get("type") == "object" else None
+
+    def read(self, text: str) -> tuple[Any, str]:
+        """The value of a text, and what is wrong with it, for the model; empty for nothing."""
         try:
-            value = json.loads(text)
-        except ValueError:
+            reading = self._reading(text)
+            if "prose" in reading.repairs and not self._only_objects:
+                # The object in a sentence need not be what was meant, where a list or a number may be.
+                return None, "text stands around the JSON value; write the value and nothing else"
+            if self._validator.max_items is not None:
+                guard_instance(reading.value, max_items=self._validator.max_items)
+            violations = self._validator.check(reading.value)
+        except (ReadingError, InstanceRefused) as error:
+            return None, str(error)
+        if violations:
+            return None, explain(violations, self._validator, limit=_EXPLAINED)
+        return (reading.value, "") if self._type is None else self._type.read(reading.value)
+
+    def _reading(self, text: str) -> JsonReading:
+        if self._only_objects:
             try:
-                value = read_json(text).value
+                return read_json(text)
             except ReadingError as error:
-                return None, bad_reply(str(error))
-        if violations := self._validator.check(value):
-            return None, bad_reply(explain(violations, self._validator, limit=LIMIT))
-        if self._type is None:
-            return value, None
-        read, wrong = self._type.read(value)
-        return (None, bad_reply(wrong)) if wrong else (read, None)
+                if error.code != "not-an-object":
+                    raise
+        # Where it is JSON, the schema says best what belongs in its place.
+        return read_json(text, expect="any")
+
+
+def _takes_only_objects(schema: Any, root: Mapping[str, Any], depth: int = 0) -> bool:
+    """Whether a schema says of itself that nothing but objects satisfies it."""
+    if not isinstance(schema, Mapping) or depth > 4:
+        return False
+    reference = str(schema.get("$ref", ""))
+    if reference.startswith("#/$defs/"):
+        return _takes_only_objects(root.get("$defs", {}).get(reference[8:]), root, depth + 1)
+    for word in ("anyOf", "oneOf"):
+        if word in schema and all(_takes_only_objects(each, root, depth + 1) for each in schema[word]):
+            return True
+    return schema.get("type") == "object"
 
 
 def correction(schema: Mapping[str, Any] | None, question: str, text: str, wrong: str) -> list[Message]:
@@ -83,5 +113,5 @@ def correction(schema: Mapping[str, Any] | None, question: str, text: str, wrong
     if schema is None:
         asked = f"Question:\n{question}\n\nAnswer:\n{text}\n\nWhy it cannot be given: {wrong}\n\nWrite the answer now."
         return [Message("system", _WRITE_AGAIN), Message("user", asked)]
-    asked = f"Question:\n{question}\n\nAnswer:\n{text}\n\nWhat is wrong with it: {wrong}\n\nWrite the JSON value now."
+    asked = f"Question:\n{question}\n\nAnswer:\n{text}\n\nWhat is wrong with it:\n{wrong}\n\nWrite the JSON value now."
     return [Message("system", _CORRECT + json.dumps(schema, ensure_ascii=False)), Message("user", asked)]

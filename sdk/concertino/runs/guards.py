@@ -14,7 +14,6 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from concertino.core.approval import Deny
-from concertino.core.events import TextDelta
 from concertino.executor.guarding import Check, Guarding
 from concertino.members.guards import EndRun
 from concertino.strategies import Done
@@ -112,11 +111,7 @@ class RunGuards:
 
     async def answer(self, text: str, attempt: int) -> tuple[str, Deny | EndRun | None]:
         """The answer that is left, and why it must not be given, None if it may."""
-        text, refused = await self._judge("answer", str(attempt), text)
-        scope = self._scope
-        if refused is None and scope.streams:
-            scope.tell(TextDelta("answer", "orchestrator", "answer", text, 1, scope.now()))
-        return text, refused
+        return await self._judge("answer", str(attempt), text)
 
     # -- the end ---------------------------------------------------------------------------------------------------
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from concertino.core.approval import Deny
 from concertino.core.budget import Budget
-from concertino.core.events import Event, Planned, RunEnded, RunStarted
+from concertino.core.events import Event, Planned, RunEnded, RunStarted, TextDelta
 from concertino.core.model import ChatRequest, Reply, Sampling
 from concertino.core.observation import CallFailed
 from concertino.core.usage import NOTHING
 from concertino.executor import Duplicates, Executor, Memory, PlanRun, Scope
+from concertino.executor.error_messages import shorten
 from concertino.executor.model_call import StreamListener
 from concertino.executor.text_teller import TextTeller
 from concertino.pool.pool import Pool
@@ -136,6 +137,8 @@ class RunLoop:
         early: requests that were made before the machine asked, by id.
         ahead: calls that start while the model writes.
         guards: at work in this run; None without any.
+        teller: tells of the text of the last request; None where nobody listens.
+        schema_refused: the model's server refused to hold the schema of the answer.
     """
 
     def __init__(
@@ -173,6 +176,8 @@ class RunLoop:
         self.round = 0
         self.ahead: EagerDispatcher | None = None
         self.guards: RunGuards | None = None
+        self.teller: TextTeller | None = None
+        self.schema_refused = False
 
     async def run(self) -> Run:
         """Drive the machine to its end. The run ends with a reason, also when it is cancelled or crashes."""
@@ -258,7 +263,17 @@ class RunLoop:
         return twin
 
     async def _work(self) -> Done:
-        return await self._accepted(await self._drive())
+        done = await self._accepted(await self._drive())
+        if self.given.streams and done.answer is not None:
+            self._tell(done.answer)
+        return done
+
+    def _tell(self, answer: str) -> None:
+        """Tell the answer as a whole, unless its pieces were told while it was written."""
+        scope = self.scope
+        assert scope is not None
+        if self.teller is None or "".join(self.teller.answer) != answer:
+            scope.tell(TextDelta("answer", "orchestrator", "answer", answer, 1, scope.now()))
 
     async def _guarded(self, guards: RunGuards) -> Done:
         """The work of a run that has guards."""
@@ -367,7 +382,7 @@ class RunLoop:
             # With guards of the answer, nobody sees a piece of it before they have seen the whole.
             guarded = self.guards is not None and self.guards.of_answer
             reader = None if guarded else self.machine.answer_reader
-            listener = TextTeller(scope, name, step.part or step.role, reader, then=self.ahead)
+            listener = self.teller = TextTeller(scope, name, step.part or step.role, reader, then=self.ahead)
         return await executor.ask(role, request, scope, call_id=name, role=step.role, fresh=fresh, listener=listener)
 
     def framed(self, step: Ask) -> Ask:
@@ -412,14 +427,15 @@ class RunLoop:
         if wrong is None:
             return text, None
         shown = text if len(text) <= 200 else f"{text[:200]}..."
-        return text, AnswerFault("format", wrong, f"the answer is not of its type: {wrong}; it was: {shown}", False)
+        said = f"the answer is not of its type: {shorten(wrong)}; it was: {shown}"
+        return text, AnswerFault("format", wrong, said, False)
 
     def _wrong_type(self, wanted: AnswerType | None, text: str) -> str | None:
         """What is wrong with an answer; the value of a right one is the run's output."""
         if wanted is None:
             return None
         self.output, wrong = wanted.read(text)
-        return wrong.message if wrong is not None else None
+        return wrong or None
 
     async def _corrected(self, wanted: AnswerType | None, text: str, wrong: str, name: str) -> str:
         """What the model makes of an answer that cannot be given."""
@@ -427,12 +443,22 @@ class RunLoop:
         assert executor is not None
         assert scope is not None
         messages = correction(wanted.schema if wanted else None, self.begun.question, text, wrong)
-        request = ChatRequest(messages, sampling=self.settings.sampling)
-        guarded = self.guards is not None and self.guards.of_answer
-        listener = TextTeller(scope, name, "orchestrator", None if guarded else WholeText) if scope.streams else None
-        reply = await executor.ask(
-            "orchestrator", request, scope, call_id=name, role="orchestrator", fresh=messages, listener=listener
-        )
+        held = wanted.held if wanted is not None and not self.schema_refused else None
+        request = ChatRequest(messages, sampling=self.settings.sampling, schema=held, check=False)
+        if scope.streams:
+            guarded = self.guards is not None and self.guards.of_answer
+            self.teller = TextTeller(scope, name, "orchestrator", None if guarded else WholeText)
+        try:
+            reply = await executor.ask(
+                "orchestrator", request, scope, call_id=name, role="orchestrator", fresh=messages, listener=self.teller
+            )
+        except CallFailed as failed:
+            error = failed.observation.error
+            if held is None or error is None or error.code != "rejected":
+                raise
+            # Each server takes a part of JSON Schema of its own; the prompt says it all.
+            self.schema_refused = True
+            return await self._corrected(wanted, text, wrong, f"{name}.unheld")
         return reply.text
 
     async def _stop_early_requests(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -222,6 +223,80 @@ async def test_a_wrong_answer_goes_back_with_the_reason_under_every_strategy(str
     assert "It is 12.5 degrees in Oslo" in told[0]
     assert "'celsius'" in told[1]
     assert "colder than anything can be" in told[2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "said"),
+    [
+        (Weather, "[1]", "(root): expected object with 'city', 'celsius', got an array of 1 item"),
+        (Weather, '{"city": "Oslo", "celsius": NaN}', "a JSON number is finite"),
+        (Weather, '{"city": "\\ud800", "celsius": 1}', "half of a surrogate pair"),
+        (Weather, "[" * 100_000, "objects and arrays inside one another"),
+        (Weather, '{"city": 1, "celsius": "warm"}', '/celsius: expected number, got "warm"\n/city: expected string'),
+        (Weather, '{"city": "Oslo", "cel', "write it again, complete"),
+        (list[int], 'First I took {"draft": true}.\n[1, 2]', "text stands around the JSON value"),
+        (list[int], "The numbers are [1, 2].", "found no JSON value that stands alone"),
+        (Weather | Point | None, 'First {"x": 1, "y": 2}, but no: null', "text stands around the JSON value"),
+        ({"type": "array", "uniqueItems": True}, json.dumps(list(range(10_001))), "send at most 10000 in one call"),
+    ],
+)
+async def test_what_is_wrong_with_an_answer_is_told_by_place_and_a_wrong_one_never_given_out(
+    kind: Any, text: str, said: str
+) -> None:
+    model = answered(text)
+    run = await ct.Orchestrator(model, answer_type=kind).run("q", pool=POOL)
+    assert (run.output, run.answer, run.stop) == (None, None, "format")
+    assert said in model.requests[1].messages[-1].text
+
+
+EITHER = {
+    "oneOf": [{"type": "object", "required": ["x"]}, {"$ref": "#/$defs/a"}],
+    "$defs": {"a": {"type": "object", "required": ["a"]}},
+}
+
+
+@pytest.mark.parametrize("kind", [Weather | Point, EITHER])
+async def test_an_object_in_a_sentence_is_read_where_nothing_but_objects_is_wanted(kind: Any) -> None:
+    model = answered('Here it is: {"x": 1, "y": 2} Anything else?')
+    run = await ct.Orchestrator(model, answer_type=kind).run("q", pool=POOL)
+    assert run.ok
+    assert len(model.requests) == 1
+
+
+OBJECT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+@pytest.mark.parametrize(("kind", "held"), [(OBJECT, OBJECT), ({"type": "array"}, None), ({"anyOf": [OBJECT]}, None)])
+async def test_a_server_is_given_the_schema_of_an_object_with_the_request_that_asks_for_json_alone(
+    kind: Any, held: Any
+) -> None:
+    model = answered("words")
+    await ct.Orchestrator(model, answer_type=kind).run("q", pool=POOL)
+    first, *more = model.requests
+    assert first.schema is None
+    assert [request.schema for request in more] == [held] * 3
+
+
+async def test_a_server_that_refuses_the_schema_is_asked_without_it() -> None:
+    asked: list[bool] = []
+
+    class Strict(ct.Model):
+        async def chat(self, request: ct.ChatRequest) -> ct.Reply:
+            asked.append(request.schema is not None)
+            if request.schema is not None:
+                raise ct.ProviderError("400: this schema is not supported", failure=ct.FailureClass.CALLER)
+            return ct.Reply(["<answer>words</answer>", "more words", '{"n": 42}'][len(asked) // 2])
+
+    run = await ct.Orchestrator(Strict(), answer_type=OBJECT).run("q", pool=POOL)
+    assert run.output == {"n": 42}, run.detail
+    assert asked == [False, True, False, False], "it is refused once, and not given again"
+
+
+async def test_a_reply_that_breaks_the_schema_of_the_server_is_corrected_and_not_taken_for_a_failure() -> None:
+    model = ScriptedModel("<answer>words</answer>", '{"n": "many"}', '{"n": 42}')
+    run = await ct.Orchestrator(model, answer_type=OBJECT).run("q", pool=POOL)
+    assert run.output == {"n": 42}
+    assert ct.replay(run.trace).answer == run.answer
 
 
 async def test_an_answer_that_never_gets_its_type_is_no_answer() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.core.events import TextDelta
+from concertino.strategies.agent_graph import AgentGraph
+from concertino.strategies.role_workflow import Agree, Role, RoleWorkflow
 from concertino.testing import ScriptedModel
 
 CALL = '<reasoning>look</reasoning>\n<tool_call>{"name": "double", "arguments": {"x": 21}}</tool_call>'
@@ -141,8 +143,56 @@ async def test_models_are_asked_for_streams_only_where_somebody_wants_text(liste
         ("serial-calls", ['<answer>It "is" 42.</answer>']),
         ("parallel-rounds", [FINAL, 'It "is" 42.']),
         ("dependency-plan", ['<think>so</think>\n<answer>It "is" 42.</answer>']),
+        ("dependency-plan", ['<think>so</think>\n<answer>["It \\"is\\" 42."]</answer>']),
+        (AgentGraph(dom="low"), ['<answer><![CDATA[It "is" 42.]]></answer>']),
     ],
 )
-async def test_each_strategy_tells_its_answer_in_its_own_form(strategy: str, replies: list[str]) -> None:
+async def test_each_strategy_tells_its_answer_in_its_own_form(strategy: Any, replies: list[str]) -> None:
     found, run = await deltas(ct.Orchestrator(ScriptedModel(*replies), strategy), pool=ct.Pool.of(double, search))
     assert joined(found, "answer") == run.answer == 'It "is" 42.'
+    assert {delta.call_id for delta in found if delta.kind == "answer"} == {f"ask.{len(replies)}"}
+
+
+NATIVE = ct.Reply("", (ct.ToolCall("answer", {"text": "It is 42."}),))
+GRAPH = (
+    "<agent><agent_id>a</agent_id><agent_name>think</agent_name><required_arguments><task>x</task>"
+    "</required_arguments></agent>"
+)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "replies"),
+    [
+        (RoleWorkflow((Role("solver", "{question}"),), Agree("solver.value", "solver.value")), ["It is 42."]),
+        ("serial-calls", [NATIVE]),
+        ("serial-calls", ['<tool_call>{"arguments": {"text": "It is 42."}, "name": "answer"}</tool_call>']),
+        ("agent-graph", [GRAPH]),
+    ],
+)
+async def test_an_answer_that_was_not_told_while_it_was_written_is_told_at_the_end(
+    strategy: Any, replies: list[Any]
+) -> None:
+    @ct.agent
+    async def think(task: str) -> str:
+        """Think about a task."""
+        return "It is 42."
+
+    found, run = await deltas(ct.Orchestrator(ScriptedModel(*replies), strategy), pool=ct.Pool.of(think, search))
+    assert run.answer == "It is 42.", run.detail
+    assert [(delta.call_id, delta.text) for delta in found if delta.kind == "answer"] == [("answer", "It is 42.")]
+
+
+async def test_an_answer_with_references_is_told_again_with_what_they_stand_for() -> None:
+    strategy = ct.ParallelRounds(references=True)
+    found, run = await deltas(ct.Orchestrator(ScriptedModel(CALL, FINAL, "<answer>It is ${1.1}.</answer>"), strategy))
+    assert run.answer == "It is 42."
+    assert joined(found, "answer", "answer") == run.answer
+
+
+async def test_of_a_typed_answer_the_json_text_of_the_last_try_is_told() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    model = ScriptedModel("<answer>It is 42.</answer>", '{"n": "many"}', '{"n": 42}')
+    found, run = await deltas(ct.Orchestrator(model, answer_type=schema))
+    assert (run.output, run.answer) == ({"n": 42}, '{"n": 42}')
+    told = {call_id: joined(found, "answer", call_id) for call_id in ("ask.1", "answer.1", "answer.2", "answer")}
+    assert told == {"ask.1": "It is 42.", "answer.1": '{"n": "many"}', "answer.2": '{"n": 42}', "answer": ""}

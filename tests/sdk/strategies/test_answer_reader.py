@@ -7,6 +7,8 @@ import random
 
 import pytest
 from concertino.strategies.base.answer_reader import AnswerReader, ArgumentAnswer, FirstOf, TagAnswer
+from concertino.strategies.dependency_plan.answer_reader import PartsAnswer
+from concertino.strategies.dependency_plan.queries import cut_parts, join_parts
 
 
 def read(reader: AnswerReader, pieces: list[str]) -> str:
@@ -32,7 +34,7 @@ def cuttings(text: str, times: int = 60) -> list[list[str]]:
         ("<answer>one\n\ntwo</answer>", "one\n\ntwo"),
         ("nothing here", ""),
         ('<tool_call>{"name": "x"}</tool_call><answer>too early</answer>', ""),
-        ("<answer><![CDATA[quoted]]></answer>", ""),
+        ("<answer><![CDATA[no quotes here]]></answer>", "<![CDATA[no quotes here]]>"),
     ],
 )
 def test_an_answer_between_tags_is_found_however_the_text_is_cut(text: str, answer: str) -> None:
@@ -63,6 +65,61 @@ def test_an_answer_in_the_argument_of_a_call_is_decoded(answer: str, ascii_only:
         assert read(ArgumentAnswer("answer"), pieces) == answer, pieces
 
 
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<answer>plain < b</answer>", "plain < b"),
+        ("<answer> <![CDATA[ a </answer> b ]]> </answer>", " a </answer> b "),
+        ("<answer>a <![CDATA[<b>]]> c</answer> d", "a <b> c"),
+        ("<answer><![CDATA[a ]]]]><![CDATA[> b]]></answer>", "a ]]> b"),
+        ("<answer><![CDATA[]]> x", " x"),
+        ("<answer><![CDATA[cut off ]]", "cut off ]]"),
+    ],
+)
+def test_a_graph_quotes_parts_of_its_answer(text: str, answer: str) -> None:
+    for pieces in cuttings(text):
+        assert read(TagAnswer("agent", quotes=True), pieces) == answer, pieces
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "one answer",
+        " a  b ",
+        '["one answer"]',
+        '[ "a \\"b\\" \\u003c \\\\" ]',
+        '[" outer space  "]',
+        '["one", "two | three", " "]',
+        "one | two",
+        "P(A|B) is it",
+        "a \\| b",
+        "a \\ b \\",
+        "[1] says so",
+        "[0, 1) | [2, 3]",
+        "[]",
+        "[",
+        "|",
+        "\u00fc \U0001f600",
+    ],
+)
+def test_the_answers_of_a_dependency_plan_are_told_as_the_run_gives_them(inner: str) -> None:
+    whole = join_parts(cut_parts(inner.strip()).texts)
+    for pieces in cuttings(f"<think>so</think>\n<answer>{inner}</answer>\n"):
+        told = read(PartsAnswer("graph", "search"), pieces)
+        assert told == whole, pieces
+
+
+@pytest.mark.parametrize(("inner", "begun"), [('["cut off', "cut off"), ('["two", 3]', "two")])
+def test_of_a_list_that_is_none_nothing_but_its_first_text_is_told(inner: str, begun: str) -> None:
+    for pieces in cuttings(f"<answer>{inner}</answer>"):
+        assert begun.startswith(read(PartsAnswer("graph"), pieces)), pieces
+
+
+def test_the_first_answer_of_a_list_is_told_before_the_list_is_closed() -> None:
+    reader = PartsAnswer("graph")
+    assert [reader.feed(piece) for piece in ('<answer>["It ', "is", ' so."', "]</answer>")] == ["It", " is", " so.", ""]
+
+
 def test_the_first_form_that_gives_something_is_followed() -> None:
     def both() -> FirstOf:
         return FirstOf(ArgumentAnswer("answer"), TagAnswer())
@@ -76,3 +133,7 @@ def test_a_long_text_is_read_in_linear_time() -> None:
     reader = FirstOf(ArgumentAnswer("answer"), TagAnswer(whole=True))
     pieces = ["<b>", "word "] * 100_000
     assert read(reader, pieces) == "".join(pieces).strip()
+    for begin in ("", '["'):
+        assert (
+            read(PartsAnswer("graph"), ["<answer>", begin, *["word "] * 100_000]).strip() == ("word " * 100_000).strip()
+        )

@@ -123,7 +123,7 @@ class AgentGraphMachine(Conversation):
 
     def answer_reader(self) -> AnswerReader | None:
         """A direct `<answer>`; None where a graph is wanted, whose last agent gives the answer."""
-        return TagAnswer("agent") if self.settings.dom == "low" else None
+        return TagAnswer("agent", quotes=True) if self.settings.dom == "low" else None
 
     def on_reply(self, reply: Reply) -> None:
         self._heard(reply)

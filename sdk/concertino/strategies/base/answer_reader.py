@@ -39,32 +39,44 @@ class TagAnswer(AnswerReader):
     Args:
         calls: names of the elements that call something: if one comes first, the text does not hold an answer.
         whole: a text without the tag is the answer as a whole; known only at its end.
+        quotes: `<![CDATA[` and `]]>` quote a part of the answer, and are no part of it.
+
+    Attributes:
+        closed: the closing tag was read.
     """
 
-    _CLOSE = "</answer>"
+    _CLOSE, _QUOTE, _END_OF_QUOTE = "</answer>", "<![CDATA[", "]]>"
 
-    def __init__(self, *calls: str, whole: bool = False) -> None:
+    def __init__(self, *calls: str, whole: bool = False, quotes: bool = False) -> None:
         self._tags = re.compile(
             rf"<(/?)({'|'.join(('think', 'reasoning', 'answer', *map(re.escape, calls)))})\b[^<>]{{0,80}}>"
         )
         self._calls = calls
         self._whole = whole
+        self._marks = (self._CLOSE, self._QUOTE) if quotes else (self._CLOSE,)
         self._held = ""
         self._outside: list[str] = []
         self._thought = ""
         self._place = "before"
         self._begun = False
+        self.closed = False
 
     def feed(self, piece: str) -> str:
         self._held += piece
         if self._place == "before":
             self._look()
-        return self._inside() if self._place == "inside" else ""
+        found = []
+        while self._place in ("inside", "quoted"):
+            place = self._place
+            found.append(self._inside() if place == "inside" else self._quoted())
+            if self._place == place:
+                break
+        return "".join(found)
 
     def finish(self) -> str:
-        if self._place == "inside":
+        if self._place in ("inside", "quoted"):
             # The text ended inside the answer: a half closing tag belongs to it.
-            return self._held.rstrip()
+            return self._held.rstrip() if self._place == "inside" else self._held
         if self._place == "before" and self._whole and not self._thought:
             return "".join([*self._outside, self._held]).strip()
         return ""
@@ -96,23 +108,32 @@ class TagAnswer(AnswerReader):
         self._held = self._held[settled:]
 
     def _inside(self) -> str:
+        """What is sure of the answer, up to a mark that ends it or quotes."""
         text = self._held if self._begun else self._held.lstrip()
-        if not self._begun and "<![CDATA[".startswith(text[:9]):
-            # A quoted answer; only the strategy's reader takes the quotes away.
-            if len(text) >= 9:
-                self._held, self._place = "", "after"
-            return ""
-        inner, closed, _ = text.partition(self._CLOSE)
-        if closed:
-            self._held, self._place = "", "after"
-            return inner.rstrip()
-        # White space at the end, and what may begin the closing tag, wait for what follows.
-        mark = text.rfind("<", max(0, len(text) - len(self._CLOSE)))
-        sure = text[:mark] if mark >= 0 and self._CLOSE.startswith(text[mark:]) else text
-        sure = sure.rstrip()
+        places = [(place, mark) for mark in self._marks if (place := text.find(mark)) >= 0]
+        if places:
+            place, mark = min(places)
+            self.closed = mark == self._CLOSE
+            self._place = "after" if self.closed else "quoted"
+            self._held, self._begun = text[place + len(mark) :] if not self.closed else "", True
+            return text[:place].rstrip() if self.closed else text[:place]
+        # White space at the end, and what may begin a mark, wait for what follows.
+        begin = text.rfind("<", max(0, len(text) - len(self._CLOSE)))
+        cut = begin >= 0 and any(mark.startswith(text[begin:]) for mark in self._marks)
+        sure = (text[:begin] if cut else text).rstrip()
         self._held = text[len(sure) :]
         self._begun = self._begun or bool(sure)
         return sure
+
+    def _quoted(self) -> str:
+        """What is quoted, as it stands there."""
+        inner, ended, rest = self._held.partition(self._END_OF_QUOTE)
+        if ended:
+            self._held, self._place = rest, "inside"
+            return inner
+        # What may begin the end of the quote waits.
+        self._held = inner[-2:] if inner.endswith("]]") else inner[-1:] if inner.endswith("]") else ""
+        return inner[: len(inner) - len(self._held)]
 
 
 class ArgumentAnswer(AnswerReader):
@@ -142,30 +163,37 @@ class ArgumentAnswer(AnswerReader):
         return self._inside() if self._place == "inside" else ""
 
     def _inside(self) -> str:
-        """Decode as far as no escape is cut in two."""
-        end, position = -1, 0
-        while position < len(self._held):
-            sign = self._held[position]
-            if sign == '"':
-                end = position
-                break
-            if sign != "\\":
-                position += 1
-                continue
-            width = 6 if self._held[position + 1 : position + 2] == "u" else 2
-            if width == 6 and self._held[position + 2 : position + 4].lower() in ("d8", "d9", "da", "db"):
-                width = 12  # a pair of surrogates is one letter
-            if position + width > len(self._held):
-                break
-            position += width
-        raw = self._held[: end if end >= 0 else position]
-        self._held, self._place = self._held[len(raw) :], "after" if end >= 0 else "inside"
-        try:
-            text = str(json.loads(f'"{raw}"', strict=False))
-        except ValueError:
-            self._place = "after"  # no valid text: the strategy's reader decides at the end
-            return ""
+        text, end, closed = decode_ahead(self._held)
+        # No valid text: the strategy's reader decides at the end.
+        self._held, self._place = self._held[end:], "after" if closed or end < 0 else "inside"
         return text
+
+
+def decode_ahead(raw: str) -> tuple[str, int, bool]:
+    """Decode a JSON string that is still being written, from behind its opening quote, as far as no escape is cut.
+
+    Returns:
+        The text, how many characters of `raw` it took (-1 if they are no JSON string), and whether it was closed.
+    """
+    closed, position = False, 0
+    while position < len(raw):
+        sign = raw[position]
+        if sign == '"':
+            closed = True
+            break
+        if sign != "\\":
+            position += 1
+            continue
+        width = 6 if raw[position + 1 : position + 2] == "u" else 2
+        if width == 6 and raw[position + 2 : position + 4].lower() in ("d8", "d9", "da", "db"):
+            width = 12  # a pair of surrogates is one letter
+        if position + width > len(raw):
+            break
+        position += width
+    try:
+        return str(json.loads(f'"{raw[:position]}"', strict=False)), position, closed
+    except ValueError:
+        return "", -1, closed
 
 
 class FirstOf(AnswerReader):

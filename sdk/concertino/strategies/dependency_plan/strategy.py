@@ -24,7 +24,7 @@ from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 from concertino.schema import near_names
-from concertino.strategies.base.answer_reader import AnswerReader, TagAnswer
+from concertino.strategies.base.answer_reader import AnswerReader
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.format_issues import report
@@ -33,6 +33,7 @@ from concertino.strategies.base.members import Offers
 from concertino.strategies.base.observations import render_remaining
 
 from . import prompts
+from .answer_reader import PartsAnswer
 from .format import TurnText, read_turn, write_turn
 from .graph import by_levels
 from .queries import join_parts
@@ -218,7 +219,7 @@ class DependencyPlanMachine(Conversation):
 
     def answer_reader(self) -> AnswerReader:
         """An `<answer>` in a turn without calls."""
-        return TagAnswer("graph", *self.call_tags)
+        return PartsAnswer("graph", *self.call_tags)
 
     def on_reply(self, reply: Reply) -> None:
         self._heard(reply)

@@ -12,6 +12,6 @@ object would be executed and paid for, while a refusal costs one more turn.
 from __future__ import annotations
 
 from .errors import ReadingError
-from .read import read_json
+from .read import JsonReading, read_json
 
-__all__ = ["ReadingError", "read_json"]
+__all__ = ["JsonReading", "ReadingError", "read_json"]

@@ -47,8 +47,11 @@ def looks_like_array(text: str, position: int) -> bool:
     return _ARRAY_LIKE.match(text, position) is not None
 
 
-def read_only_object(reader: AlmostJsonReader) -> dict[str, Any]:
-    """Read the one object of the text outside reasoning; note what stands around it as repairs."""
+def read_only_object(reader: AlmostJsonReader, expect: str = "object") -> dict[str, Any]:
+    """Read the one object of the text outside reasoning; note what stands around it as repairs.
+
+    `expect` is what the caller would have taken, for the wording of a refusal.
+    """
     text = reader.text
     begin = _after_reasoning(text)
     found: tuple[dict[str, Any], int, int] | None = None
@@ -72,7 +75,7 @@ def read_only_object(reader: AlmostJsonReader) -> dict[str, Any]:
             value, position = reader.value(start)
             found = (value, start, position)
     if found is None:
-        _refuse_without_object(reader, begin, first_brace)
+        _refuse_without_object(reader, begin, first_brace, expect)
     if depth:
         reader.refuse("found { without its }; write one complete JSON object.", first_brace)
     value, start, end = found
@@ -132,8 +135,10 @@ def _check_neighbours(reader: AlmostJsonReader, start: int, end: int) -> None:
         reader.refuse(problem, start, "ambiguous-escape")
 
 
-def _refuse_without_object(reader: AlmostJsonReader, begin: int, first_brace: int) -> NoReturn:
+def _refuse_without_object(reader: AlmostJsonReader, begin: int, first_brace: int, expect: str) -> NoReturn:
     # Read for its error: it says exactly where the thing that looked like an object goes wrong.
     if first_brace >= 0:
         reader.value(first_brace)
+    if expect == "any":
+        reader.refuse("found no JSON value that stands alone; write the value and nothing else.", begin)
     reader.refuse('found no JSON object; write one, such as {"name": "value"}.', begin)

@@ -93,7 +93,7 @@ def _read_repaired(text: str, expect: str, fault: ReadingError) -> tuple[Any, tu
     elif expect == "any" and _SCALAR.match(text, start):
         value = _read_filling(reader, start)
     else:
-        value = read_only_object(reader)
+        value = read_only_object(reader, expect)
     return value, _ordered(reader.repairs)
 
 

@@ -117,7 +117,7 @@ def _not_json(text: str, found: str, position: int) -> ReadingError:
     if not text.strip():
         return refusal("not-json", "the text is empty; write one JSON object.", text, 0)
     if position >= len(text.rstrip()) or found.startswith("Unterminated string"):
-        problem = "the text ends before the JSON value is closed; write the call again, complete."
+        problem = "the text ends before the JSON value is closed; write it again, complete."
         return refusal("truncated", problem, text, position)
     return refusal("not-json", f"not strict JSON: {found}; write JSON and nothing else.", text, position)
 

@@ -74,7 +74,7 @@ class TokenReader:
         raise refusal(code, problem, self.text, position)
 
     def refuse_end(self, what: str, opened_at: int) -> NoReturn:
-        problem = f"the {what} opened here is not closed when the text ends; write the call again, complete."
+        problem = f"the {what} opened here is not closed when the text ends; write it again, complete."
         self.refuse(problem, opened_at, "truncated")
 
     def skip(self, position: int) -> int:
