@@ -299,10 +299,11 @@ class TextDelta:
     """A piece of a reply while it is written. Only listeners get it; it is neither kept nor written into the trace.
 
     The pieces of kind `text` of one attempt add up to the reply's text. Those of kind `answer` repeat the part of it
-    that the strategy reads as the answer, without tags and escapes.
+    that the strategy reads as the answer, without tags and escapes; those of the last `call_id` add up to the run's
+    answer.
 
     Attributes:
-        call_id: of the request.
+        call_id: of the request; `answer` for an answer that was not told while it was written.
         speaker: the strategy's role that speaks (`orchestrator`, `summariser`, …), or the model that an agent asks.
         text: the piece.
         attempt: counted from 1; a higher number means that the pieces of the attempts before are void.
