@@ -36,10 +36,10 @@ _STYLE = """<style>
 .concertino .text{white-space:pre-wrap;border-left:3px solid #7d8590;padding-left:8px;margin:6px 0}
 .concertino .dim{opacity:.75}
 .concertino table{border-collapse:collapse;margin:4px 0;font-size:12px}
-.concertino table td,.concertino table th{text-align:left;vertical-align:top;padding:2px 10px 2px 0;
+.concertino table td,.concertino table th{text-align:left!important;vertical-align:top;padding:2px 10px 2px 0;
 border-bottom:1px solid #7d859055;overflow-wrap:break-word;white-space:normal}
 .concertino table .long{overflow-wrap:anywhere}
-.concertino table .num{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+.concertino table .num{text-align:right!important;white-space:nowrap;font-variant-numeric:tabular-nums}
 .concertino pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:4px 0;font:12px/1.4 ui-monospace,monospace;
 background:none;color:inherit}
 .concertino summary{cursor:pointer}

@@ -30,7 +30,7 @@ from concertino.core.events import (
     RunStarted,
 )
 from concertino.core.logs import any_listens, call_logger, model_logger, run_logger, write
-from concertino.core.observation import Observation
+from concertino.core.observation import Observation, Status
 from concertino.core.plan import unparse
 from concertino.traces import JournalSink
 
@@ -83,7 +83,7 @@ class RunLog:
         from concertino.core.redaction import Redactor
 
         self._redactor: Redactor = Redactor()
-        self._statuses: Counter[str] = Counter()
+        self._statuses: Counter[Status] = Counter()
         self._requests = 0
         # Ids of requests to models and of checks by guards: the events of their ends are those of calls.
         self._models: set[str] = set()
@@ -173,7 +173,7 @@ class RunLog:
         )
 
     def _ended(self, event: RunEnded) -> None:
-        usage, counts = event.usage, dict(self._statuses)
+        usage, counts = event.usage, {str(each): self._statuses[each] for each in Status if each in self._statuses}
         calls = ", ".join(f"{count} {status}" for status, count in counts.items()) or "none"
         tokens = f"{usage.get('input_tokens', 0):,} + {usage.get('output_tokens', 0):,} tokens"
         cost = f"{show_money(usage.get('usd', 0.0))}, {usage.get('units', 0):g} u, {tokens}"
@@ -189,7 +189,8 @@ class RunLog:
             detail=detail,
             answer=None if event.answer is None else self._short(event.answer),
             seconds=round(event.at, 3),
-            calls=counts,
+            calls=sum(counts.values()),
+            statuses=counts,
             requests=self._requests,
             **_amounts(usage),
         )
@@ -221,7 +222,7 @@ class RunLog:
         if is_model:
             self._requests += 1
         elif not event.parent and seen.call_id not in self._checks:
-            self._statuses[seen.status.value] += 1
+            self._statuses[seen.status] += 1
         self._told(model_logger if is_model else call_logger, seen, is_model, event.parent or None)
 
     def _asked(self, event: Asked) -> None:

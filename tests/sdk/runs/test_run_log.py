@@ -80,7 +80,7 @@ async def test_at_info_a_run_is_told_in_three_lines(pool: ct.Pool, led_by: Led, 
     )
     assert seen.texts[1] == "r1 round 1: 2 calls: add, ad"
     assert seen.texts[2].startswith("r1 ended: answered after 0.")
-    assert seen.texts[2].endswith("calls: 1 PARSE_ERR, 1 OK; 3 requests; $0.0106, 1 u, 300 + 30 tokens")
+    assert seen.texts[2].endswith("calls: 1 OK, 1 PARSE_ERR; 3 requests; $0.0106, 1 u, 300 + 30 tokens")
     assert {(record.name, record.levelname) for record in seen.records} == {("concertino.run", "INFO")}
     started, planned, ended = seen.fields
     assert started == {
@@ -94,7 +94,8 @@ async def test_at_info_a_run_is_told_in_three_lines(pool: ct.Pool, led_by: Led, 
         "trace": str(run.path),
     }
     assert planned["names"] == ["add", "ad"]
-    assert (ended["stop"], ended["answer"], ended["calls"]) == ("answered", "3", {"PARSE_ERR": 1, "OK": 1})
+    assert (ended["stop"], ended["answer"], ended["statuses"]) == ("answered", "3", {"OK": 1, "PARSE_ERR": 1})
+    assert (ended["calls"], ended["requests"]) == (2, 3)
     assert ended["usd"] == pytest.approx(run.usage.usd)
     assert ended["seconds"] == pytest.approx(run.seconds, abs=0.001)
 
@@ -116,7 +117,7 @@ async def test_at_debug_every_call_and_request_is_told(pool: ct.Pool, led_by: Le
     assert (replied["ask.1"]["role"], replied["ask.1"]["input_tokens"]) == ("orchestrator", 100)
     assert (replied["1.2/1"]["parent"], replied["1.2/1"]["model"]) == ("1.2", "m/worker")
     # What an agent's model does is not counted as a call of the run.
-    assert seen.of("run.ended")[0]["calls"] == {"OK": 2, "TIMEOUT": 1}
+    assert seen.of("run.ended")[0]["statuses"] == {"OK": 2, "TIMEOUT": 1}
     assert seen.of("run.ended")[0]["requests"] == 4
     by_logger = {fields["event"]: record.name for record, fields in zip(seen.records, seen.fields, strict=True)}
     assert by_logger["call.ended"] == "concertino.call"
@@ -261,7 +262,7 @@ async def test_checks_by_guards_are_told_and_are_no_calls(pool: ct.Pool, led_by:
     seen = log(logging.DEBUG)
     await led_by(ADD, FINAL, ANSWER, guards=[polite]).run("q", pool=pool)
     assert [fields["member"] for fields in seen.of("call.started") if fields["kind"] == "guard"] == ["polite"]
-    assert seen.of("run.ended")[0]["calls"] == {"OK": 1}
+    assert seen.of("run.ended")[0]["statuses"] == {"OK": 1}
 
 
 async def test_nothing_listens_to_a_run_unless_a_logger_is_enabled(
