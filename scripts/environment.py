@@ -3,8 +3,9 @@
     python scripts/environment.py [light | full]
 
 There are two *levels*. `light` (the default; for the demo) has every member but those that opted out as too
-heavy for everyone. `full` (for tests, types and benchmarks) has those too, and the model server that runs in
-`.venv` itself. A full environment serves where a light one is asked for, and never goes back to light.
+heavy for everyone. `full` (for tests, types and benchmarks) has those too, the model server that runs in
+`.venv` itself, and the kernel of notebooks. A full environment serves where a light one is asked for, and never
+goes back to light.
 
 The *stamp* is the level and a hash of what the environment depends on: the Python that runs this, the place
 of the checkout, every pyproject.toml and constraints.txt. It is written inside `.venv` only after everything
@@ -79,7 +80,7 @@ def _prepare(level: str) -> None:
     needed = {tool for member in [sdk(), *members()] for tool in member.pyproject["build-system"]["requires"]}
     pip(VENV, "install", PIP, "editables", *sorted(needed))
     editable = [word for member in chosen for word in ("-e", f"./{member.relative}")]
-    servers = ["--group", "servers"] if level == "full" else []
+    servers = ["--group", "servers", "--group", "notebooks"] if level == "full" else []
     # pip would compile all files of all packages, one after another: 40 s of 100. Most of them are never imported.
     pip(VENV, "install", "--no-compile", "--no-build-isolation", "--group", "dev", *servers, "-e", ".", *editable)
     temporary = STAMP.with_suffix(f".{os.getpid()}")

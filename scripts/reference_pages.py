@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from notebook_drawing import drawing_page
 from reference_issues import issues_page
 from tree import ROOT
 
@@ -371,6 +372,7 @@ MADE = {
     "rewards.md": rewards_page,
     "strategy-issues.md": issues_page,
     "training-settings.md": training_settings_page,
+    "../examples/notebooks/first_run.html": drawing_page,
 }
 """The pages that this script writes."""
 
@@ -386,7 +388,7 @@ def main() -> None:
         sys.exit(f"not what the code says: {', '.join(stale)}; run: make reference" if stale else 0)
     for name in stale:
         (PAGES / name).write_text(MADE[name](), encoding="utf-8")
-        print(f"wrote docs/reference/{name}")
+        print(f"wrote {(PAGES / name).resolve().relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
+from notebook_drawing import cells_of
 
 from .documents import EXAMPLES, PAGES, agrees, blocks_of, commands_of, included_files, is_included, page_id
 from .readers import Reader
 
+NOTEBOOKS = sorted(EXAMPLES.rglob("*.ipynb"))
 SMALLER = Path(__file__).with_name("smaller")
 # What a server prints depends on how fast it starts, and beside other tests it starts slowly.
 TIMED = {"how-to/use-an-mcp-server.md"}
@@ -50,14 +52,17 @@ def _save(reader: Reader, title: str, body: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
-def test_python_on_a_page_is_an_included_file(page: Path) -> None:
-    written = [block.raw for block in blocks_of(page.read_text(encoding="utf-8")) if block.language == "python"]
-    loose = [raw for raw in written if not is_included(raw)]
-    assert not loose, f"not included with --8<-- from docs/examples/:\n{loose[0]}"
+def test_python_on_a_page_is_an_included_file_or_a_cell_of_a_notebook_that_it_names(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    cells = [cell for notebook in NOTEBOOKS if notebook.name in text for cell in cells_of(notebook)]
+    written = [block.raw for block in blocks_of(text) if block.language == "python"]
+    loose = [raw for raw in written if not is_included(raw) and raw not in cells]
+    assert not loose, f"not included with --8<-- from docs/examples/, and no cell of a notebook:\n{loose[0]}"
 
 
 def test_every_example_is_shown_on_a_page() -> None:
     shown = {file for page in PAGES for file in included_files(page.read_text(encoding="utf-8"))}
+    shown |= {file for file in NOTEBOOKS if any(file.name in page.read_text(encoding="utf-8") for page in PAGES)}
     shown |= {EXAMPLES / "readme.py", EXAMPLES / "without_a_key.py"}  # shown by README.md
     files = {file for file in EXAMPLES.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
     assert files - shown == set()
