@@ -59,8 +59,14 @@ class PoolChoice:
         from concertino.plugins import default_manager
         from concertino.pool.pool import Pool
 
-        file = self.file or default_manager().settings.pool
-        pool = Pool.load(file) if file else Pool.installed()
+        settings = default_manager().settings
+        file = self.file or settings.pool
+        try:
+            pool = Pool.load(file) if file else Pool.installed()
+        except PoolError as error:
+            if self.file is None:
+                raise PoolError(f"`pool` in {settings.file}: {error}; correct it, or give --pool FILE") from error
+            raise
         for role, name in {**dict(self.roles), **roles}.items():
             # A full name needs no look at the members, so that only its own plugin is imported.
             pool = pool.bind(**{role: name if "/" in name else _full_name(pool, name)})

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from concertino.core.documents import why_unusable
 from concertino.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,8 +69,5 @@ def _text_of(name: str, place: str) -> str:
     try:
         # `utf-8-sig`: PowerShell and Windows editors put a mark at the beginning of a file.
         return Path(name).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError(f"{place}: the file is not UTF-8 text") from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UsageError(f"{place}: {why}; give a file that can be read") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{place}: {why_unusable(error)}; give a file that can be read") from None

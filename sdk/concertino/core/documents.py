@@ -32,7 +32,7 @@ def read_document(path: Path, *, suffix: str | None = None, error: type[UsageErr
     except FileNotFoundError:
         raise error(f"{path}: file not found") from None
     except (OSError, UnicodeDecodeError) as cause:
-        raise error(f"{path}: cannot be read: {cause}") from cause
+        raise error(f"{path}: cannot be read: {why_unusable(cause)}") from cause
     data = _parse_toml(path, text, error) if kind == "toml" else _parse_yaml(path, text, error)
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise error(f"{path}: expected `key: value` lines with names as keys, got {_short(data)}")
@@ -60,7 +60,15 @@ def write_document(path: Path, data: Mapping[str, Any], *, suffix: str | None = 
         unfinished.replace(path)
     except OSError as cause:
         unfinished.unlink(missing_ok=True)
-        raise PoolError(f"{path}: cannot be written: {cause}") from cause
+        step = "make its folder first" if not path.parent.is_dir() else "give another file"
+        raise PoolError(f"{path}: cannot be written: {why_unusable(cause)}; {step}") from cause
+
+
+def why_unusable(cause: OSError | UnicodeError) -> str:
+    """Why a file cannot be read or written, in words alone."""
+    if isinstance(cause, UnicodeDecodeError):
+        return f"it is not UTF-8 text (byte {cause.start})"
+    return getattr(cause, "strerror", None) or str(cause)
 
 
 def check_keys(place: str, given: Iterable[str], known: Iterable[str], error: type[UsageError]) -> None:

@@ -11,8 +11,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 _SEPARATORS = "_-. :"
-# The cutoff of `difflib.get_close_matches`.
-_CLOSE = 0.6
+# At the 0.6 of `difflib.get_close_matches`, `weather` would mean `debate`.
+_CLOSE = 0.65
+# How much further from the name than the closest one a spelling may be.
+_BEHIND = 0.2
 # Spellings are compared in quadratic time, and a pool may have ten thousand names.
 _COMPARED = 24
 _TOLD = 12
@@ -74,4 +76,4 @@ def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
         if ratio >= _CLOSE:
             scored.append((-ratio, candidate))
     scored.sort()
-    return [candidate for _, candidate in scored[:limit]]
+    return [candidate for score, candidate in scored[:limit] if score <= scored[0][0] + _BEHIND or score < -1]

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from concertino.core.documents import why_unusable
 from concertino.core.errors import UsageError
 
 _HEADER = {"concertino": "recording", "version": 1}
@@ -63,7 +64,12 @@ class RecordingFile:
         """
         if not self.path.is_file():
             return
-        text = self.path.read_text(encoding="utf-8", errors="surrogatepass")
+        try:
+            text = self.path.read_text(encoding="utf-8", errors="surrogatepass")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(
+                f"{self.path}: the recording cannot be read: {why_unusable(error)}; give a file that was recorded"
+            ) from error
         # Not `splitlines`: the JSON holds U+2028 and its like as they are, and they end no line here.
         lines = text.split("\n")
         torn = lines.pop()
@@ -83,13 +89,24 @@ class RecordingFile:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(
                 f"{self.path}:{place}: this line of the recording cannot be read ({type(error).__name__}: {error}); "
-                "correct or delete it, or record again with mode='record'"
+                "correct or delete it, or record again with mode='record' (on the command line --record)"
             ) from error
         self._records[record.key, record.number] = record
 
     def add(self, record: Record) -> None:
-        """Keep a record, and write it at the end of the file."""
+        """Keep a record, and write it at the end of the file.
+
+        Raises:
+            UsageError: the file cannot be written.
+        """
         self._records[record.key, record.number] = record
+        try:
+            self._write(record)
+        except OSError as error:
+            why = why_unusable(error)
+            raise UsageError(f"{self.path}: the recording cannot be written: {why}; record to another file") from error
+
+    def _write(self, record: Record) -> None:
         if self._begun:
             lines = [_line(record)]
         else:

@@ -34,7 +34,7 @@ _ABSENT = _Absent()
 def explain_miss(request: Mapping[str, Any], records: Sequence[Record], path: Path) -> str:
     """A text for the author of a test: what is not recorded, the nearest record, and what to do."""
     what = f"{request['kind']} {request['name']!r}"
-    step = "record again with mode='record', or only this one with mode='auto'"
+    step = "record again with mode='record' (on the command line --record), or only this one with mode='auto'"
     same = [r for r in records if (r.request["kind"], r.request["name"]) == (request["kind"], request["name"])]
     if not same:
         return f"{path} holds no request of {what}; {step}"

@@ -204,7 +204,7 @@ def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     except FileNotFoundError:
         raise RecordingError(f"{file}: file not found; expected a file of JSON Lines") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise RecordingError(f"{file}: cannot be read: {error}") from error
+        raise RecordingError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

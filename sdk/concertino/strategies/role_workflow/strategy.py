@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from concertino.core.documents import why_unusable
 from concertino.core.errors import UsageError
 from concertino.core.plan import Call
 from concertino.schema import near_names
@@ -158,7 +159,7 @@ class RoleWorkflow(Workflow, Strategy):
             # `utf-8-sig` takes the mark that Windows editors put at the begin of a file.
             text = file.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{file}: cannot be read: {error}") from error
+            raise UsageError(f"{file}: cannot be read: {why_unusable(error)}") from error
         data, issues = read_document_text(text, "toml" if file.suffix == ".toml" else "json")
         if data is None:
             told = "\n".join(f"{file}:{issue.line_of(text)}: {issue.message}" for issue in issues)

@@ -137,7 +137,7 @@ def read_graph(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise UsageError(f"workflow {path}: file not found; expected a TOML or JSON file") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"workflow {path}: cannot be read: {error}") from None
+        raise UsageError(f"workflow {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if not isinstance(data, dict):
         raise UsageError(f"workflow {path}: it is {type(data).__name__}; expected an object with 'agents'")
     return data

@@ -83,20 +83,27 @@ def read_jsonl(path: str | Path, *, split: str = "") -> Iterator[Task]:
     """The tasks of a file, one by one.
 
     Raises:
-        RowError: a line is not a row; says which line.
+        RowError: a line is not a row, or the file is no text; says which.
         OSError: the file cannot be read.
     """
     with Path(path).open(encoding="utf-8") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-                if not isinstance(row, dict):
-                    raise RowError(f"expected a JSON object, got {line[:40]!r}")
-                yield from_row(row, number=number, split=split)
-            except ValueError as error:
-                raise RowError(f"{path}, line {number}: {error}") from error
+        try:
+            yield from _rows(file, path, split)
+        except UnicodeDecodeError:
+            raise RowError(f"{path}: not UTF-8 text; expected JSON Lines, as `concertino bench generate` writes") from None
+
+
+def _rows(lines: Iterable[str], path: str | Path, split: str) -> Iterator[Task]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise RowError(f"expected a JSON object, got {line[:40]!r}")
+            yield from_row(row, number=number, split=split)
+        except ValueError as error:
+            raise RowError(f"{path}, line {number}: {error}") from error
 
 
 def _question(row: Mapping[str, Any]) -> str:

@@ -109,7 +109,7 @@ def read_episodes(path: str | Path) -> dict[str, list[Episode]]:
                     episode = _episode(line, f"{path}:{number}")
                     groups.setdefault(episode.group, []).append(episode)
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
+        raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     return groups
 
 

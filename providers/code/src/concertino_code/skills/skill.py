@@ -131,7 +131,7 @@ def _split(file: Path) -> tuple[str, str]:
             raise UsageError(f"{file} has {file.stat().st_size:,} bytes; at most {_MOST_BYTES:,}")
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from error
+        raise UsageError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     lines = text.splitlines()
     ends = [number for number, line in enumerate(lines) if line.rstrip() == "---"]
     if len(ends) < 2 or ends[0] != 0:
