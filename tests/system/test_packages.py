@@ -40,7 +40,14 @@ def test_the_message_of_a_service_names_the_key_and_the_variables_of_its_preset(
         assert variable in install_provider(name)
 
 
-@pytest.mark.parametrize("name", sorted(SERVICE_KEYS))
+def test_the_key_of_anthropic_is_that_of_its_package() -> None:
+    from concertino_anthropic.options import KEY_ENV
+
+    assert SERVICE_KEYS["anthropic"] == (KEY_ENV,)
+    assert KEY_ENV in install_provider("anthropic")
+
+
+@pytest.mark.parametrize("name", sorted({*SERVICE_KEYS} - {"anthropic"}))
 def test_the_variables_of_a_service_are_those_of_its_preset(name: str) -> None:
     from concertino_openai.options import PLACEHOLDER
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 SERVICE_KEYS: Mapping[str, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
     "azure": ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT"),
     "bedrock": ("AWS_BEARER_TOKEN_BEDROCK", "AWS_REGION"),
     "deepseek": ("DEEPSEEK_API_KEY",),
