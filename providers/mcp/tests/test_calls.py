@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import mimetypes
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import concertino as ct
@@ -13,9 +15,19 @@ import concertino_mcp
 import pytest
 from concertino import Status
 from concertino.core.events import Progressed
+from concertino.testing import ScriptedModel
+from concertino_mcp.members.content import to_content
 from concertino_mcp.members.tool import PROGRESS_CHARS
 
 from .conftest import HttpServer, Members, bare, code, open_members, read
+
+IMAGE = ct.Image(b"\x89PNG" + bytes(96), name="image.png", media_type="image/png")
+"""What the server shows, with the two below."""
+SUFFIX = mimetypes.guess_extension("audio/wav") or ""
+AUDIO = ct.Audio(b"RIFF" + bytes(96), name=f"audio{SUFFIX}", media_type="audio/wav")
+FILE = ct.File(b"blob" + bytes(96), name="b.bin", media_type="application/octet-stream")
+SHOW = '<reasoning>look</reasoning>\n<tool_call>{"name": "s_show", "arguments": {}}</tool_call>'
+FINAL = '<reasoning>done</reasoning>\n<tool_call>{"name": "final_answer", "arguments": {}}</tool_call>'
 
 
 @pytest.fixture(params=["stdio", "http"])
@@ -45,11 +57,9 @@ async def test_results_failures_and_contents_go_through(options: dict[str, Any])
     assert (seen.status, seen.content) == (Status.OK, "grüße")
     seen = await members.call("add", a=2, b=3)
     assert (seen.status, seen.content) == (Status.OK, {"result": 5})
-    seen = await members.call("show")
-    assert seen.content == (
-        "Look:\n\n[image: image/png, 100 bytes]\n\n[audio: audio/wav, 100 bytes]\n\n"
-        "[resource: file:///a.txt, text/plain]\ninside\n\n[resource: file:///b.bin, 100 bytes]\n\n"
-        "[link: file:///c.txt (The third), text/plain, 1,200 bytes]"
+    assert (await members.call("show")).content == (
+        f"Look:\n\n{IMAGE.mark}\n\n{AUDIO.mark}\n\n[resource: file:///a.txt, text/plain]\ninside\n\n"
+        f"[resource: file:///b.bin]\n{FILE.mark}\n\n[link: file:///c.txt (The third), text/plain, 1,200 bytes]"
     )
     seen = await members.call("refuse", why="it rains")
     assert (seen.status, code(seen)) == (Status.EXEC_ERR, "tool_error")
@@ -60,6 +70,47 @@ async def test_results_failures_and_contents_go_through(options: dict[str, Any])
     assert "MCP error -32050: no such record" in (seen.error.message if seen.error else "")
     seen = await members.call("add", a=2, b="three")
     assert (seen.status, code(seen), seen.attempts) == (Status.PARSE_ERR, "invalid_arguments", 0)
+
+
+async def test_a_model_is_shown_the_images_audio_and_files_of_an_answer(full: dict[str, Any]) -> None:
+    members = await open_members(**full)
+    leader = ScriptedModel(SHOW, FINAL, "<answer>seen</answer>")
+    run = await ct.Orchestrator(leader).run("What is there?", pool=members.pool)
+    assert run.answer == "seen"
+    (shown,) = [message for message in leader.requests[1].messages if IMAGE.mark in message.text]
+    assert list(shown.attachments) == [IMAGE, AUDIO, FILE]
+    assert [(each.kind, each.name, each.media_type) for each in shown.attachments] == [
+        ("image", "image.png", "image/png"),
+        ("audio", AUDIO.name, "audio/wav"),
+        ("file", "b.bin", "application/octet-stream"),
+    ]
+    assert shown.attachments[0].data == IMAGE.data
+    assert run.attachments == [IMAGE, AUDIO, FILE]
+
+
+async def test_binary_parts_are_described_where_that_is_asked_for(options: dict[str, Any]) -> None:
+    members = await open_members(**options, binary="describe")
+    assert (await members.call("show")).content == (
+        "Look:\n\n[image: image/png, 100 bytes]\n\n[audio: audio/wav, 100 bytes]\n\n"
+        "[resource: file:///a.txt, text/plain]\ninside\n\n[resource: file:///b.bin, 100 bytes]\n\n"
+        "[link: file:///c.txt (The third), text/plain, 1,200 bytes]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "mime_type", "text"),
+    [
+        ("", "image/png", "[image: image/png, 0 bytes]"),
+        ("no base64!", "image/png", "[image: image/png, 7 bytes]"),
+        ("AAAA", "text/strange", "[file file "),
+        ("AAAA", "", "[file file "),
+    ],
+)
+def test_an_image_that_is_none_is_described_or_is_a_file(data: str, mime_type: str, text: str) -> None:
+    block = SimpleNamespace(type="image", data=data, mime_type=mime_type)
+    answer: Any = SimpleNamespace(structured_content=None, content=[block])
+    content = to_content(answer, structured=False, binary="attach")
+    assert (content.content if isinstance(content, ct.Result) else content).startswith(text)
 
 
 async def test_binary_data_is_kept_where_it_is_asked_for(options: dict[str, Any]) -> None:

@@ -29,8 +29,9 @@ def test_a_table_with_every_key_is_read(tmp_path: Path) -> None:
         "concurrency": 2,
         "binary": "data",
     }
+    remote = {"url": "https://example.org/mcp", "headers_env": {"X-Key": "K"}, "headers": {"X-Team": "blue ${T}"}}
     settings = ProviderSettings(
-        {"servers": {"one": stdio, "two": {"url": "https://example.org/mcp", "headers_env": {"X-Key": "K"}}}},
+        {"servers": {"one": stdio, "two": remote}},
         where="pool.toml: providers.mcp",
         folder=tmp_path,
     )
@@ -54,8 +55,9 @@ def test_a_table_with_every_key_is_read(tmp_path: Path) -> None:
         binary="data",
     )
     assert (two.url, two.headers_env, two.transport) == ("https://example.org/mcp", (("X-Key", "K"),), "http")
-    assert two.variables == ("K",)
-    assert {*stdio, "url", "headers_env"} == set(KEYS)
+    assert two.headers == (("X-Team", "blue ${T}"),)
+    assert two.variables == ("K", "T")
+    assert {*stdio, *remote} == set(KEYS)
     assert hash(one) != hash(two)
 
 

@@ -1,13 +1,16 @@
-"""A result with a bill: what a tool or agent returns when it knows better than its spec what the call cost.
+"""A result with a bill, or with attachments in its text: what a tool or agent returns where a plain value does not do.
 
-A plain return value is enough for everything else. The bill counts against the budget; one above the spec's
+The bill is for a call that knows better than its spec what it cost. It counts against the budget; one above the spec's
 `Cost.max_usd` is recorded as an overrun.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .attachment import Attachment
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,7 @@ class Result:
         usd: $ that the provider billed.
         units: cost units beyond the spec's.
         input_tokens, output_tokens: tokens of models that the plugin called without concertino.
+        attachments: images, audio and files whose marks (`Attachment.mark`) the content holds.
     """
 
     content: Any
@@ -26,3 +30,4 @@ class Result:
     units: float = 0.0
     input_tokens: int = 0
     output_tokens: int = 0
+    attachments: tuple[Attachment, ...] = ()

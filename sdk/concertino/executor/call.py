@@ -7,7 +7,7 @@ into plain JSON data and cut to the size that a model is shown.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -78,6 +78,7 @@ class MemberCall(Execution):
             billed, value = value, value.content
         bound = self.bound
         attached: list[Attachment] = []
+        marked: Sequence[Attachment] = billed.attachments if billed is not None else ()
         if Attachment.made:
             value, attached = take_attachments(value)
         try:
@@ -86,9 +87,10 @@ class MemberCall(Execution):
             content, text = to_content(value, self.runtime.limits.result_bytes, bound.max_chars)
         except BadResult as error:
             return self.error(Status.EXEC_ERR, error_messages.bad_result(str(error)))
-        if attached:
-            self.scope.attach(self.call_id, attached)
-        elif bound.output is not None and (wrong := check_result(content, bound.output)) is not None:
+        if attached or marked:
+            self.scope.attach(self.call_id, [*attached, *marked])
+        # Attachments were taken out of the result, so it has no longer the form that its schema says.
+        if not attached and bound.output is not None and (wrong := check_result(content, bound.output)) is not None:
             return self.error(Status.EXEC_ERR, wrong)
         cut = 0
         if len(text) > bound.max_chars:

@@ -14,10 +14,14 @@ Importing this package does not import the MCP SDK, which takes a second.
     catalogue   what servers offer, and what not       members     a tool, and a server as an agent
     sessions    the thread, lives and connections      transport   stdio and HTTP
     errors      why a server cannot be used            cli         `concertino mcp`
+    registry    the `server.json` of a registry as a server
+
+`Pool.of(Path("server.json"))` makes members of the server that an MCP registry describes.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from concertino import AgentSpec, Finding, ProviderSettings, ToolSpec, hookimpl
@@ -28,9 +32,12 @@ from .servers import (
     configured,
     findings,
     inspect_server,
+    members_from,
     published_agents,
     published_tools,
     refused,
+    registry_server,
+    registry_server_async,
     server,
     server_async,
 )
@@ -45,6 +52,8 @@ __all__ = [
     "configured",
     "inspect_server",
     "refused",
+    "registry_server",
+    "registry_server_async",
     "server",
     "server_async",
 ]
@@ -60,6 +69,12 @@ def concertino_tools(settings: ProviderSettings) -> list[ToolSpec]:
 def concertino_agents(settings: ProviderSettings) -> list[AgentSpec]:
     """The servers that are declared as agents."""
     return published_agents(settings)
+
+
+@hookimpl
+def concertino_members_from(source: Any, settings: ProviderSettings) -> list[ToolSpec] | None:
+    """The tools of the server that a `server.json` describes."""
+    return members_from(source, settings) if isinstance(source, Path) else None
 
 
 @hookimpl

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from concertino import AgentSpec, Finding, ToolSpec
+from concertino import AgentSpec, Finding, ToolSpec, UsageError
 
 from .catalogue.catalogue import Refusal, ServerCatalogue, catalogues, catalogues_async
 from .errors import McpServerError
+from .registry.document import read_document
+from .registry.server import registered
 from .settings import McpServerSettings, declarations, declare
 
 HOOK_SECONDS = 8.5
@@ -88,11 +91,71 @@ def inspect_server(name: str, **options: Any) -> ServerCatalogue:
     return catalogues([_declared(name, options)])[0]
 
 
+def registry_server(
+    path: str | Path,
+    *,
+    allow: Sequence[str] = (),
+    use: str = "",
+    inputs: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> list[ToolSpec]:
+    """The members of the server that the `server.json` of an MCP registry describes. Inside a coroutine, use
+    `registry_server_async`.
+
+    Args:
+        path: the file.
+        allow: commands that may be started, word for word; the error of one that is missing gives its text.
+        use: `remote`, `npm`, `pypi` or `oci`; by default the first that the file names and that is offered, an address
+            before a package.
+        inputs: arguments and variables that the file leaves open, by name. What is secret comes from the environment.
+        options: the keys of a server's table, which win over the file; `as_` stands for `as`.
+
+    Raises:
+        UsageError: the file cannot be used, something is missing, or its command is not allowed.
+        McpServerError: the server cannot be used; says why.
+    """
+    return _members(catalogues([_registered(Path(path), allow, use=use, inputs=inputs, **options)]))
+
+
+async def registry_server_async(path: str | Path, **options: Any) -> list[ToolSpec]:
+    """As `registry_server`, from a coroutine."""
+    return _members(await catalogues_async([_registered(Path(path), **options)]))
+
+
+def _registered(path: Path, allow: Sequence[str] = (), **options: Any) -> McpServerSettings:
+    server = read_document(path)
+    if server is None:
+        raise UsageError(f"{path} is not the server.json of an MCP registry")
+    return registered(server, allow, **_with_as(options))
+
+
+def members_from(path: Path, settings: Mapping[str, Any]) -> list[ToolSpec] | None:
+    """The members of the server in a file; None for a file of something else.
+
+    Args:
+        settings: `[providers.mcp]`, whose `allow` holds commands that may be started and whose `registry` the keys of
+            single servers, by their names in the files.
+
+    Raises:
+        UsageError: as `registry_server`.
+    """
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    server = read_document(path)
+    if server is None:
+        return None
+    declarations(settings)  # a wrong key is said here, too
+    options = settings.get("registry", {}).get(server.text("name"), {})
+    return _members(catalogues([registered(server, settings.get("allow", ()), **options)]))
+
+
 def _declared(name: str, options: dict[str, Any]) -> McpServerSettings:
-    if "as_" in options:
-        options = {**options, "as": options["as_"]}
-        del options["as_"]
-    return declare(name, options, where="concertino_mcp.server")
+    return declare(name, _with_as(options), where="concertino_mcp.server")
+
+
+def _with_as(options: dict[str, Any]) -> dict[str, Any]:
+    """Options with `as`, which is no name in Python."""
+    return {"as" if key == "as_" else key: value for key, value in options.items()}
 
 
 def _members(found: Sequence[ServerCatalogue]) -> list[ToolSpec]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, get_args
 from urllib.parse import urlsplit
 
 from concertino import UsageError
@@ -26,6 +26,7 @@ KEYS = (
     "env_from",
     "cwd",
     "url",
+    "headers",
     "headers_env",
     "as",
     "role",
@@ -40,13 +41,19 @@ KEYS = (
     "binary",
 )
 """The keys of a server's table."""
+REGISTRY_KEYS = ("use", "inputs")
+"""Further keys of a server that is described by a file."""
 
+Binary = Literal["attach", "describe", "data"]
+"""What becomes of the binary parts of an answer."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _PREFIX = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,31})?")
 _STDIO_ONLY = ("command", "args", "env", "env_from", "cwd")
-_HTTP_ONLY = ("url", "headers_env")
+_HTTP_ONLY = ("url", "headers", "headers_env")
+PLACE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+"""Where the value of an environment variable goes in a header."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,7 @@ class McpServerSettings:
         env_from: names of environment variables that are passed on.
         cwd: the server's working directory; empty for that of this process.
         url: address of a server over streamable HTTP; empty for one over stdio.
+        headers: HTTP headers and their values, in which `${NAME}` stands for the environment variable.
         headers_env: HTTP headers and the environment variables that hold their values.
         kind: `tools`: each of its tools is a tool of the pool; `agent`: the server is one agent.
         role: the model role that the agent asks for.
@@ -70,7 +78,8 @@ class McpServerSettings:
         start_timeout: seconds from the start until its tools are listed.
         idle_timeout: seconds without a call after which the session is closed; None for never.
         concurrency: calls of it at once; None for no limit.
-        binary: `describe` images and the like by type and size, or keep their `data`.
+        binary: what becomes of images, audio and binary resources: `attach` them, so that models see them; `describe`
+            them by type and size; or keep their `data` in the content.
     """
 
     name: str
@@ -79,6 +88,7 @@ class McpServerSettings:
     env_from: tuple[str, ...] = ()
     cwd: str = ""
     url: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
     headers_env: tuple[tuple[str, str], ...] = ()
     kind: Literal["tools", "agent"] = "tools"
     role: str = "default"
@@ -90,7 +100,7 @@ class McpServerSettings:
     start_timeout: float = 8.0
     idle_timeout: float | None = 600.0
     concurrency: int | None = None
-    binary: Literal["describe", "data"] = "describe"
+    binary: Binary = "attach"
 
     @property
     def transport(self) -> str:
@@ -100,7 +110,8 @@ class McpServerSettings:
     @property
     def variables(self) -> tuple[str, ...]:
         """The environment variables that it needs."""
-        return (*self.env_from, *(variable for _, variable in self.headers_env))
+        placed = (variable for _, text in self.headers for variable in PLACE.findall(text))
+        return (*self.env_from, *(variable for _, variable in self.headers_env), *placed)
 
     def takes(self, tool: str) -> bool:
         """Whether a tool of this name is wanted."""
@@ -121,10 +132,14 @@ def declarations(settings: Mapping[str, Any] | None) -> list[McpServerSettings]:
     if not settings:
         return []
     where = str(getattr(settings, "where", "[providers.mcp]"))
-    _refuse_unknown(settings, ("servers",), where)
-    servers = settings.get("servers", {})
+    _refuse_unknown(settings, ("servers", "allow", "registry"), where)
+    servers, registry = settings.get("servers", {}), settings.get("registry", {})
     if not isinstance(servers, Mapping):
         raise UsageError(f"{where}: servers = {servers!r}; expected tables such as [providers.mcp.servers.files]")
+    if not isinstance(registry, Mapping) or not all(isinstance(table, Mapping) for table in registry.values()):
+        raise UsageError(f'{where}: registry = {registry!r}; expected tables such as [providers.mcp.registry."io.x/y"]')
+    for name, table in registry.items():
+        _refuse_unknown(table, (*KEYS, *REGISTRY_KEYS), f"{where}: registry {name!r}")
     folder = getattr(settings, "folder", None)
     return [declare(name, table, folder=folder, where=where) for name, table in servers.items()]
 
@@ -168,7 +183,8 @@ def declare(
         env_from=read.texts("env_from", _VARIABLE, "the name of an environment variable"),
         cwd=read.folder("cwd", folder) if command else "",
         url=url,
-        headers_env=read.headers(),
+        headers=read.headers(),
+        headers_env=read.headers_env(),
         kind=read.choice("as", ("tools", "agent")),
         role=read.text("role", "default"),
         include=read.texts("include"),
@@ -179,7 +195,7 @@ def declare(
         start_timeout=read.seconds("start_timeout", 8.0) or 8.0,
         idle_timeout=read.seconds("idle_timeout", 600.0, endless=True),
         concurrency=read.places("concurrency"),
-        binary=read.choice("binary", ("describe", "data")),
+        binary=read.choice("binary", get_args(Binary)),
     )
 
 
@@ -269,6 +285,13 @@ class _TableReader:
         return tuple(value.items())
 
     def headers(self) -> tuple[tuple[str, str], ...]:
+        pairs = self.pairs("headers", _HEADER, "a header")
+        for header, text in pairs:
+            if "\n" in text or "\r" in text or not text.strip():
+                self.fail(f"headers.{header} = {text!r}; expected one line of text")
+        return pairs
+
+    def headers_env(self) -> tuple[tuple[str, str], ...]:
         pairs = self.pairs("headers_env", _HEADER, "a header")
         for header, variable in pairs:
             if not _VARIABLE.fullmatch(variable):
@@ -284,7 +307,7 @@ class _TableReader:
             return str(folder) if folder is not None else ""
         return str((folder or Path()) / Path(given).expanduser())
 
-    def choice(self, key: str, known: tuple[str, str]) -> Any:
+    def choice(self, key: str, known: tuple[str, ...]) -> Any:
         value = self.table.get(key, known[0])
         if value not in known:
             self.wrong(key, " or ".join(map(repr, known)))

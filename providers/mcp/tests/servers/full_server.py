@@ -64,14 +64,14 @@ def append(text: str) -> str:
 @server.tool(annotations=READS, structured_output=False)
 def show() -> CallToolResult:
     """One of each kind of content."""
-    data = base64.b64encode(b"\x89PNG" + bytes(96)).decode()
+    data, sound, blob = (base64.b64encode(head + bytes(96)).decode() for head in (b"\x89PNG", b"RIFF", b"blob"))
     return CallToolResult(
         content=[
             TextContent(text="Look:"),
             ImageContent(data=data, mime_type="image/png"),
-            AudioContent(data=data, mime_type="audio/wav"),
+            AudioContent(data=sound, mime_type="audio/wav"),
             EmbeddedResource(resource=TextResourceContents(uri="file:///a.txt", mime_type="text/plain", text="inside")),
-            EmbeddedResource(resource=BlobResourceContents(uri="file:///b.bin", blob=data)),
+            EmbeddedResource(resource=BlobResourceContents(uri="file:///b.bin", blob=blob)),
             ResourceLink(name="c", title="The third", uri="file:///c.txt", mime_type="text/plain", size=1200),
         ]
     )

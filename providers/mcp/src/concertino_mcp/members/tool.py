@@ -61,7 +61,7 @@ class McpTool:
         self.member = member
         self.structured = structured
         self.repeatable = repeatable
-        self.binary = server.binary == "data"
+        self.binary = server.binary
 
     async def __call__(self, arguments: dict[str, Any], *, ctx: Context | None = None) -> Any:
         """Call the tool, from any event loop."""

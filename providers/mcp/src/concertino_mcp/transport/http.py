@@ -18,7 +18,7 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
 from concertino_mcp.errors import ServerFailed
-from concertino_mcp.settings import McpServerSettings
+from concertino_mcp.settings import PLACE, McpServerSettings
 
 from .http_errors import HTTP_FAILED
 from .messages import MESSAGE_BYTES
@@ -94,13 +94,22 @@ def headers(declaration: McpServerSettings) -> dict[str, str]:
         ServerFailed: a variable is not set.
     """
     found: dict[str, str] = {}
+    for header, text in declaration.headers:
+        # Texts and names of variables by turns.
+        parts = enumerate(PLACE.split(text))
+        found[header] = "".join(_variable(part, f"headers.{header}") if at % 2 else part for at, part in parts)
     for header, variable in declaration.headers_env:
-        value = os.environ.get(variable, "").strip()
-        if not value:
-            raise ServerFailed(f"the environment variable {variable} (headers_env.{header}) is not set")
+        value = _variable(variable, f"headers_env.{header}")
         bare = header.lower() == "authorization" and " " not in value
         found[header] = f"Bearer {value}" if bare else value
     return found
+
+
+def _variable(name: str, place: str) -> str:
+    value = os.environ.get(name, "").strip()
+    if not value:
+        raise ServerFailed(f"the environment variable {name} ({place}) is not set")
+    return value
 
 
 @asynccontextmanager
