@@ -139,6 +139,14 @@ def test_recorded_answers_say_the_same_whole_and_streamed() -> None:
         ),
         (numbers(5, 3, prompt_tokens_details=None, cost=0.25), Usage(input_tokens=5, output_tokens=3, usd=0.25)),
         (numbers(5, 3, prompt_cache_hit_tokens=2), Usage(input_tokens=5, output_tokens=3, cached_tokens=2)),
+        (
+            numbers(prompt_tokens_details={"cached_tokens": 2, "cache_write_tokens": 3}),
+            Usage(input_tokens=5, output_tokens=3, cached_tokens=2, cache_write_tokens=3),
+        ),
+        (
+            numbers(prompt_tokens_details={"cached_tokens": 4, "cache_write_tokens": 9}),
+            Usage(input_tokens=5, output_tokens=3, cached_tokens=4, cache_write_tokens=1),
+        ),
         # thoughts counted beside the reply, and only in the total
         ({"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 20}, Usage(input_tokens=5, output_tokens=15)),
         ({"prompt_tokens": 5, "completion_tokens": None, "cost": "dear"}, Usage(input_tokens=5)),

@@ -60,15 +60,32 @@ def test_every_packaged_price_has_a_date_a_source_and_a_known_server() -> None:
 def test_the_readme_shows_every_packaged_price() -> None:
     readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     for entry in prices._packaged().values():
-        cached = "-" if entry.prices.cached is None else f"{entry.prices.cached:g}"
-        numbers = f"{entry.prices.input:g} | {entry.prices.output:g} | {cached} | {entry.prices.as_of}"
-        assert f"| {entry.server} | `{entry.model}` | {numbers} |" in readme
+        known = entry.prices
+        numbers = " | ".join(map(shown, (known.input, known.output, known.cached, known.cache_write)))
+        long = (
+            f"{shown(known.long_input)} / {shown(known.long_output)} from {known.long_from:,}"
+            if known.long_from
+            else "-"
+        )
+        assert f"| {entry.server} | `{entry.model}` | {numbers} | {long} | {known.as_of} |" in readme
+
+
+def shown(price: float | None) -> str:
+    return "-" if price is None else f"{price:g}"
+
+
+def test_a_long_prompt_and_the_cache_have_the_prices_of_the_table() -> None:
+    prices = model("m", model="gpt-6.1-sol").prices
+    assert prices is not None
+    assert prices.usd(272_000, 1000) == pytest.approx((272_000 * 2 + 1000 * 10) / 1e6)
+    assert prices.usd(272_001, 1000) == pytest.approx((272_001 * 4 + 1000 * 15) / 1e6)
+    assert prices.usd(1000, 0, 400, 500) == pytest.approx((100 * 2 + 400 * 0.1 + 500 * 2.5) / 1e6)
 
 
 def test_a_declared_model_of_a_known_server_has_its_price_and_any_other_has_none() -> None:
     known = model("m", model="gpt-4.1")
     assert known.prices is not None
-    assert (known.prices.input, known.prices.output, known.prices.as_of) == (2.0, 8.0, "2026-06-21")
+    assert (known.prices.input, known.prices.output, known.prices.as_of) == (2.0, 8.0, "2026-09-29")
     assert model("m", model="gpt-4.1-2025-04-14").prices == known.prices
     assert model("m", model="gpt-4.1-turbo").prices is None
     assert model("m", model="gpt-4.1", base_url="http://127.0.0.1:8000/v1").prices is None

@@ -22,7 +22,8 @@ from concertino import Prices, SpecError
 PRICE_FILE_ENV = "CONCERTINO_OPENAI_PRICES"
 """Environment variable that names a file of prices."""
 
-_FIELDS = {"model", "input", "output", "cached", "as_of", "until", "source", "context", "note"}
+_PRICES = ("input", "output", "cached", "cache_write", "long_from", "long_input", "long_output")
+_FIELDS = {"model", *_PRICES, "as_of", "until", "source", "context", "note"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +114,14 @@ def _entry(server: str, line: dict[str, Any], place: str) -> PriceEntry:
         raise SpecError(f"{place}: unknown key {unknown[0]!r}; known: {', '.join(sorted(_FIELDS))}")
     if missing := [name for name in ("model", "input", "output", "as_of") if name not in line]:
         raise SpecError(f"{place}: {missing[0]!r} is missing; a price needs model, input, output and as_of")
-    for name in ("input", "output", "cached"):
+    for name in _PRICES:
         value = line.get(name, 0.0)
         if type(value) not in (int, float):
             raise SpecError(f"{place}: {name} = {value!r}; expected $ per million tokens, a number")
     for name in ("as_of", "until"):
         if name in line and type(line[name]) is not date:
             raise SpecError(f"{place}: {name} = {line[name]!r}; expected a date such as 2026-01-31, without quotes")
-    prices = Prices(line["input"], line["output"], line.get("cached"), line["as_of"].isoformat())
+    prices = Prices(**{name: line[name] for name in _PRICES if name in line}, as_of=line["as_of"].isoformat())
     return PriceEntry(
         server,
         str(line["model"]),

@@ -23,6 +23,7 @@ def read_usage(reported: Mapping[str, Any]) -> Usage:
     of_completion = reported.get("completion_tokens_details")
     # The second name is DeepSeek's.
     cached = _count(of_prompt, "cached_tokens") or _count(reported, "prompt_cache_hit_tokens")
+    written = _count(of_prompt, "cache_write_tokens")
     reasoning = _count(of_completion, "reasoning_tokens") or _count(reported, "reasoning_tokens")
     cost: Any = reported.get("cost")
     return Usage(
@@ -30,6 +31,7 @@ def read_usage(reported: Mapping[str, Any]) -> Usage:
         input_tokens=prompt,
         output_tokens=output,
         cached_tokens=min(cached, prompt),
+        cache_write_tokens=min(written, max(0, prompt - cached)),
         reasoning_tokens=min(reasoning, output),
     )
 
