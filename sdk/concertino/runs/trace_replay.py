@@ -70,10 +70,10 @@ def _as_corrected(done: Done, trace: Trace, replies: Mapping[str, Any]) -> Done:
         # What a guard left of the answer is in the end alone.
         end = trace.records[-1]
         return Done(end["answer"], end["stop"], end["detail"])
-    last = replies.get(f"answer.{sum(name.startswith('answer.') for name in replies)}")
+    corrections = [reply for name, reply in replies.items() if name.startswith("answer.")]
     end = trace.records[-1]
-    if last is None or end["t"] != "end":
+    if not corrections or end["t"] != "end":
         return done
     if end["answer"] is None:
         return Done(None, end["stop"], end["detail"])
-    return replace(done, answer=last["text"])
+    return replace(done, answer=corrections[-1]["text"])

@@ -290,6 +290,7 @@ async def test_a_server_that_refuses_the_schema_is_asked_without_it() -> None:
     run = await ct.Orchestrator(Strict(), answer_type=OBJECT).run("q", pool=POOL)
     assert run.output == {"n": 42}, run.detail
     assert asked == [False, True, False, False], "it is refused once, and not given again"
+    assert ct.replay(run.trace).answer == run.answer
 
 
 async def test_a_reply_that_breaks_the_schema_of_the_server_is_corrected_and_not_taken_for_a_failure() -> None:

@@ -271,14 +271,15 @@ TIMED = ["exact-match", "numeric", "choice", "multi-answer", "call-match"]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TIMED)
-def test_a_hostile_megabyte_is_graded_in_linear_time(name: str) -> None:
+def test_a_hostile_text_is_graded_in_linear_time(name: str) -> None:
     for piece in HOSTILE:
         _graded_in_linear_time(name, piece)
 
 
 def _graded_in_linear_time(name: str, piece: str) -> None:
-    submission = Submission(_megabyte(piece))
-    assert_linear(lambda: graded(name, submission, Silent()), 1_000_000)  # type: ignore[arg-type]
+    # Long enough to tell a line from a square; 80 texts of a megabyte would take a minute.
+    submission = Submission(_megabyte(piece)[:500_000])
+    assert_linear(lambda: graded(name, submission, Silent()), 500_000)  # type: ignore[arg-type]
 
 
 def _megabyte(piece: str) -> str:
