@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import re
 from pathlib import Path
 
@@ -69,12 +70,14 @@ def test_every_example_is_shown_on_a_page() -> None:
 
 
 def test_no_page_names_a_member_of_the_package_that_is_not_there() -> None:
-    """`concertino.Name` and `ct.Name` in the text are names that exist."""
+    """`concertino.Name` and `ct.Name` in the text are names that exist, or loggers."""
     import concertino
+    import concertino.core.logs
 
     pattern = re.compile(r"`(?:concertino|ct)\.([A-Za-z]\w*)")
     named = {(page_id(page), name) for page in PAGES for name in pattern.findall(page.read_text(encoding="utf-8"))}
     packages = {path.stem for path in Path(concertino.__file__).parent.iterdir() if not path.stem.startswith("_")}
+    packages |= {name.removeprefix("concertino.") for name in logging.root.manager.loggerDict}
     missing = {(page, name) for page, name in named if not (name in packages or hasattr(concertino, name))}
     assert missing - {(page, "toml") for page, _ in missing} == set()
 

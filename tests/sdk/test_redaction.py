@@ -35,10 +35,17 @@ def test_what_looks_like_a_secret_is_hidden_and_its_name_stays(text: str, shown:
 @pytest.mark.parametrize(
     "text",
     [
-        "max_tokens: 5", "the secret garden", "key=a", "a cookie recipe: flour", "risk-averse-strategy-for-all",
-        "bearer of good news", "ask.1", "20261128-031318-0b388a", "https://example.org/a:b/c@d",
+        "max_tokens: 5",
+        "the secret garden",
+        "key=a",
+        "a cookie recipe: flour",
+        "risk-averse-strategy-for-all",
+        "bearer of good news",
+        "ask.1",
+        "20261128-031318-0b388a",
+        "https://example.org/a:b/c@d",
     ],
-)  # fmt: skip
+)
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
     assert PLAIN.text(text) == text
 

@@ -212,15 +212,21 @@ async def test_a_suspended_run_is_told_so_and_resumed_with_what_was_decided(log:
     run = await ct.Orchestrator(leader).run("Pay.", pool=pool, trace=path)
     assert run.stop == "suspended"
     assert [fields["event"] for fields in seen.fields] == [
-        "run.started", "round.planned", "approval.asked", "run.suspended",
-    ]  # fmt: skip
+        "run.started",
+        "round.planned",
+        "approval.asked",
+        "run.suspended",
+    ]
     assert "suspended (waits for approval of 1.1 pay)" in seen.texts[-1]
     seen.records.clear()
     leader = ScriptedModel([("final_answer", {})], ANSWER, strict=False)
     await ct.Orchestrator(leader).resume(path, pool=pool, decisions={"1.1": ct.Approve()})
     assert [fields["event"] for fields in seen.fields] == [
-        "run.resumed", "round.planned", "approval.decided", "run.ended",
-    ]  # fmt: skip
+        "run.resumed",
+        "round.planned",
+        "approval.decided",
+        "run.ended",
+    ]
     assert seen.of("approval.decided")[0]["approved"] is True
     assert f"{run.id} 1.1 pay approved" in seen.texts
     assert seen.of("run.ended")[0]["stop"] == "answered"

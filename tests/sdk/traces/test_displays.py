@@ -89,10 +89,30 @@ class Page(HTMLParser):
         return sum(name == tag for name, _ in self.elements)
 
 
-SHOWN = {
-    "div", "style", "p", "b", "span", "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "pre",
-    "svg", "title", "g", "rect", "path", "text",
-}  # fmt: skip
+SHOWN = frozenset(
+    [
+        "div",
+        "style",
+        "p",
+        "b",
+        "span",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "details",
+        "summary",
+        "pre",
+        "svg",
+        "title",
+        "g",
+        "rect",
+        "path",
+        "text",
+    ]
+)
 """Elements that a display is made of."""
 
 
