@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .core.usage import Prices as Prices
     from .core.usage import Usage as Usage
     from .executor import *
+    from .executor.outward import *
     from .members.context import Context as Context
     from .members.context import RunContext as RunContext
     from .members.guards import EndRun as EndRun
@@ -120,6 +121,7 @@ _NAMES = {
     "pool.shortlist": "Shortlist",
     "traces": "Trace TraceStore",
     "executor": "Executor Limits",
+    "executor.outward": "as_function as_langchain_tool as_openai_agents_tool",
     "runs.handle": "RunHandle",
     "runs.orchestrator": "Orchestrator",
     "runs.trace_replay": "replay",

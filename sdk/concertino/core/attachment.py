@@ -168,6 +168,32 @@ def take_attachments(value: Any) -> tuple[Any, list[Attachment]]:
     return value, []
 
 
+def give_attachments(content: Any, known: Mapping[str, Attachment]) -> Any:
+    """The inverse of `take_attachments`: attachments in place of the marks that stand alone, in a list or in a dict.
+
+    Args:
+        known: attachments by their mark.
+    """
+    if isinstance(content, str):
+        return known.get(content, content)
+    if isinstance(content, list):
+        return [known.get(item, item) if isinstance(item, str) else item for item in content]
+    if isinstance(content, dict):
+        return {key: known.get(item, item) if isinstance(item, str) else item for key, item in content.items()}
+    return content
+
+
+def attachments_in(content: Any, known: Mapping[str, Attachment]) -> list[Attachment]:
+    """The attachments whose marks a result holds, in their order.
+
+    Args:
+        known: attachments by their mark.
+    """
+    texts = content if isinstance(content, list) else content.values() if isinstance(content, dict) else (content,)
+    marks = [found[0] for text in texts if isinstance(text, str) for found in _MARK.finditer(text)]
+    return [known[mark] for mark in dict.fromkeys(marks) if mark in known]
+
+
 def with_attachments(messages: Sequence[Message], known: Mapping[str, Attachment]) -> list[Message]:
     """The messages with what their marks stand for.
 

@@ -10,6 +10,7 @@ routes       which model of a router is asked     context         what a call is
 content      results as plain data                error_messages  the wording of every failure
 hooks        before and after a call              scope           what the calls of a run share
 runtime      what all executions share            isolation/      threads, processes, orphans, stalls
+outward/     members for other programs
 """
 
 from .breaker import BreakerPolicy

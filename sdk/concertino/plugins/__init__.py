@@ -4,7 +4,7 @@ manager     what is installed, what is loaded, and what it offers
 hookspecs   the hooks, the only contract with a distribution
 discovery   the scan of metadata              hooks    checking and calling hook implementations
 guard       running plugin code guarded       status   rows of the table of plugins
-published   checking published members
+published   checking published members        sources  members of files, folders and objects
 """
 
 from concertino.core.provider_settings import ProviderSettings
