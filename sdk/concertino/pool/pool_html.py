@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from concertino.core.display_text import show_call_cost, show_prices
+from concertino.core.display_text import counted, show_call_cost, show_prices
 from concertino.core.html import details, escaped, fitting, page, row, table
 from concertino.members.specs import ModelSpec, ToolSpec
 
@@ -33,8 +33,8 @@ def pool_html(pool: Pool) -> str:
         [
             f"<p><b>Pool</b> {escaped(pool.id)}</p>",
             f'<p class="dim">roles: {roles or "none bound"}</p>',
-            *(_part(f"{kind}s", len(found), _ACTIONS, _actions(pool, found)) for kind, found in kinds.items()),
-            _part("models", len(models), _MODELS, _models(pool, models)),
+            *(_part(kind, len(found), _ACTIONS, _actions(pool, found)) for kind, found in kinds.items()),
+            _part("model", len(models), _MODELS, _models(pool, models)),
         ]
     )
 
@@ -44,9 +44,7 @@ def _part(kind: str, number: int, titles: tuple[str, ...], rows: Iterator[str]) 
         return ""
     kept = fitting(rows, MOST_ROWS)
     left_out = f'<p class="dim">and {number - len(kept):,} more</p>' if len(kept) < number else ""
-    return details(
-        f"{number:,} {kind if number != 1 else kind[:-1]}", table(titles, kept, _COLUMNS) + left_out, opened=True
-    )
+    return details(counted(number, kind), table(titles, kept, _COLUMNS) + left_out, opened=True)
 
 
 def _actions(pool: Pool, members: list[ToolSpec]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from concertino.core.display_text import one_line, show_arguments, show_cost, show_money
+from concertino.core.display_text import counted, one_line, show_arguments, show_cost, show_money
 from concertino.core.events import (
     ApprovalAsked,
     Asked,
@@ -120,7 +120,7 @@ class RunLog:
         leader = self._name(setup.get("roles", {}).get("orchestrator", ""))
         members = len(setup.get("members", ()))
         limits = ", ".join(f"{name}={value:g}" for name, value in budget.items()) or "none"
-        text = f'"{question}"; {strategy} led by {leader}, {_count(members, "member")}, budget: {limits}'
+        text = f'"{question}"; {strategy} led by {leader}, {counted(members, "member")}, budget: {limits}'
         self._run(
             f"run.{self._how}",
             f"{self._how}: {text}",
@@ -139,10 +139,10 @@ class RunLog:
         self._names = {f"{event.round}.{call.id}": call.name for call in calls}
         names = [self._name(call.name) for call in calls[:_NAMES]]
         listed = ", ".join(names) + (f" and {len(calls) - _NAMES} more" if len(calls) > _NAMES else "")
-        issues = f"; {_count(len(event.issues), 'format issue')}" if event.issues else ""
+        issues = f"; {counted(len(event.issues), 'format issue')}" if event.issues else ""
         self._run(
             "round.planned",
-            f"round {event.round}: {_count(len(calls), 'call')}: {listed}{issues}",
+            f"round {event.round}: {counted(len(calls), 'call')}: {listed}{issues}",
             round=event.round,
             calls=len(calls),
             names=names,
@@ -178,13 +178,13 @@ class RunLog:
         tokens = f"{usage.get('input_tokens', 0):,} + {usage.get('output_tokens', 0):,} tokens"
         cost = f"{show_money(usage.get('usd', 0.0))}, {usage.get('units', 0):g} u, {tokens}"
         if usage.get("unpriced"):
-            cost += f"; {_count(usage['unpriced'], 'request')} of unknown price"
+            cost += f"; {counted(usage['unpriced'], 'request')} of unknown price"
         detail = self._short(event.detail) if event.detail else None
         why = f" ({detail})" if detail else ""
         head = "suspended" if event.stop == "suspended" else f"ended: {event.stop}"
         self._run(
             "run.suspended" if event.stop == "suspended" else "run.ended",
-            f"{head}{why} after {event.at:.2f} s; calls: {calls}; {_count(self._requests, 'request')}; {cost}",
+            f"{head}{why} after {event.at:.2f} s; calls: {calls}; {counted(self._requests, 'request')}; {cost}",
             stop=event.stop,
             detail=detail,
             answer=None if event.answer is None else self._short(event.answer),
@@ -233,7 +233,7 @@ class RunLog:
         self._debug(
             model_logger,
             "model.asked",
-            f"{event.call_id} {model} asked as {role}: {_count(len(event.messages), 'new message')}",
+            f"{event.call_id} {model} asked as {role}: {counted(len(event.messages), 'new message')}",
             call_id=event.call_id,
             model=model,
             role=role,
@@ -304,7 +304,7 @@ class RunLog:
         self._debug(
             run_logger,
             "files.attached",
-            f"{_count(len(kinds), 'file')} came with {where}: {', '.join(kinds)}",
+            f"{counted(len(kinds), 'file')} came with {where}: {', '.join(kinds)}",
             call_id=event.call_id or None,
             kinds=kinds,
         )
@@ -323,11 +323,6 @@ class RunLog:
 
     def _debug(self, logger: logging.Logger, event: str, text: str, **fields: Any) -> None:
         write(logger, logging.DEBUG, f"{self.run_id} {text}", event=event, run_id=self.run_id, **fields)
-
-
-def _count(number: int, what: str) -> str:
-    """`1 call`, `2 calls`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _amounts(usage: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from concertino.core.display_text import one_line, show_arguments, show_cost
+from concertino.core.display_text import counted, one_line, show_arguments, show_cost
 from concertino.core.errors import PlanError
 from concertino.core.html import COLOURS, escaped, page, show
 from concertino.core.plan import Call, Plan, parse_references
@@ -91,7 +91,7 @@ class RunGraph:
         widths = [max((len(part(row)) for row in rows), default=0) for part in (_id, _name, _state)]
         for place, layer in enumerate(self.layers):
             if self.left_out and place == MOST_ROUNDS - _LAST:
-                yield f"({self.left_out} rounds are left out)"
+                yield f"({left_out(self.left_out)})"
             yield f"round {layer.chapter.number}"
             before: dict[str, list[str]] = {}
             for edge in layer.edges:
@@ -172,6 +172,11 @@ def _ending(board: Board) -> str:
     return f"{stop} after {board.seconds:.2f} s; calls: {counts}"
 
 
+def left_out(rounds: int) -> str:
+    """What stands in the place of rounds that are not drawn."""
+    return f"{counted(rounds, 'round')} left out"
+
+
 def _answer_line(board: Board) -> list[str]:
     answer = None if board.end is None else board.end.get("answer")
     return [] if answer is None else [f"answer: {one_line(answer, 1000)}"]
@@ -186,7 +191,7 @@ def _svg(graph: RunGraph) -> str:
     y = _text_box(parts, y, f"question: {one_line(graph.board.question)}")
     for place, layer in enumerate(graph.layers):
         if graph.left_out and place == MOST_ROUNDS - _LAST:
-            y = _note(parts, y, f"{graph.left_out} rounds are left out")
+            y = _note(parts, y, left_out(graph.left_out))
         y, reached = _draw_layer(parts, y, layer)
         width = max(width, reached)
     for line in _answer_line(graph.board):
@@ -214,8 +219,7 @@ def _note(parts: list[str], y: float, text: str) -> float:
 
 def _draw_layer(parts: list[str], y: float, layer: Layer) -> tuple[float, float]:
     """Draw a round from `y` on. Gives where the next may begin, and how far it reaches to the right."""
-    count = len(layer.chapter.rows)
-    y = _note(parts, y, f"round {layer.chapter.number}: {count} call{'s' if count != 1 else ''}")
+    y = _note(parts, y, f"round {layer.chapter.number}: {counted(len(layer.chapter.rows), 'call')}")
     places = dict(_places(layer, y))
     drawn = (edge for edge in layer.edges if edge.source in places and edge.target in places)
     parts += [_line(places[edge.source], places[edge.target], edge.data) for edge in drawn]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from concertino.core.display_text import show_arguments, show_cost, show_money
+from concertino.core.display_text import counted, show_arguments, show_cost, show_money
 from concertino.core.events import STOP_REASONS
 from concertino.core.html import details, escaped, fitting, lines, page, pill, pretty, row, table
 
@@ -60,7 +60,7 @@ def _facts(board: Board, path: Path | None) -> str:
     detail = f": {escaped(end['detail'], 400)}" if end.get("detail") else ""
     usage = board.usage
     counts = ", ".join(f"{count} {status}" for status, count in board.statuses().items())
-    unpriced = f" ({usage.unpriced} requests of unknown price)" if usage.unpriced else ""
+    unpriced = f" ({counted(usage.unpriced, 'request')} of unknown price)" if usage.unpriced else ""
     facts = [
         f"<b>{escaped(stop)}</b> ({escaped(STOP_REASONS.get(stop, ''), 120)}){detail}",
         f"{board.seconds:.2f} s",
@@ -78,10 +78,10 @@ def _calls(board: Board) -> str:
     if not total:
         return ""
     kept = fitting((_row(depth, call) for depth, call in _walk(board)), MOST_ROWS)
-    left_out = f'<p class="dim">and {total - len(kept):,} more calls</p>' if len(kept) < total else ""
-    what = f"{total:,} call{'s' if total != 1 else ''} in {len(board.chapters)} round"
+    left_out = f'<p class="dim">and {counted(total - len(kept), "more call")}</p>' if len(kept) < total else ""
+    what = f"{counted(total, 'call')} in {counted(len(board.chapters), 'round')}"
     inside = table(_TITLES, kept, _COLUMNS) + left_out
-    return details(f"{what}{'s' if len(board.chapters) != 1 else ''}", inside, opened=total <= _OPEN)
+    return details(what, inside, opened=total <= _OPEN)
 
 
 def _walk(board: Board) -> Iterator[tuple[int, Row]]:

@@ -229,7 +229,7 @@ async def test_rounds_of_a_long_run_are_left_out_and_counted(monkeypatch: pytest
     run = await finished(*rounds, strategy=ct.ParallelRounds(max_rounds=60))
     bundle = drawn(run, monkeypatch)
     for shown in (Page(bundle["text/html"]).text, bundle["text/plain"]):
-        assert f"{50 - MOST_ROUNDS} rounds are left out" in shown
+        assert f"{50 - MOST_ROUNDS} rounds left out" in shown
         assert "50.1 echo" in re.sub(r" +", " ", shown)
         assert "25.1 echo" not in re.sub(r" +", " ", shown)
 
