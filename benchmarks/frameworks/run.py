@@ -35,22 +35,15 @@ import sys
 import tempfile
 import time
 import tokenize
-import venv
 from pathlib import Path
 from typing import Any
 
 import desk
+from environments import FOLDER, QUIET, Absent, environment
 from scripted_server import ScriptedServer
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-FRAMEWORKS = {
-    "concertino": (str(ROOT), str(ROOT / "providers" / "openai")),
-    "pydantic-ai": ("pydantic-ai-slim[openai]",),
-    "langgraph": ("langgraph", "langchain", "langchain-openai"),
-    "openai-agents": ("openai-agents",),
-}
-"""What each needs from the index."""
+FRAMEWORKS = ("concertino", "pydantic-ai", "langgraph", "openai-agents")
 SHOWN = {"pydantic-ai": ("pydantic-ai-slim",), "langgraph": ("langgraph", "langchain")}
 """Distributions whose versions are shown, where they are not called as the framework is."""
 CANNOT = {
@@ -79,36 +72,11 @@ CANNOT = {
 MUG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
 )
-QUIET = {"OPENAI_AGENTS_DISABLE_TRACING": "1", "LANGSMITH_TRACING": "false"}
-"""Services of their vendors to which frameworks would send each run, or could."""
-
-
-class Absent(Exception):
-    """A framework cannot be had; the message says why."""
 
 
 def program(framework: str) -> Path:
     """The program of a framework."""
     return HERE / f"with_{framework.replace('-', '_')}.py"
-
-
-def environment(framework: str, folder: Path) -> Path:
-    """The Python of a framework's environment, which is made if need be.
-
-    Raises:
-        Absent: it cannot be installed.
-    """
-    place = folder / framework
-    python, ready = place / "bin" / "python", place / "ready"
-    if not ready.is_file():
-        print(f"  installing {framework} into {place}", file=sys.stderr, flush=True)
-        venv.create(place, with_pip=True, clear=True)
-        command = [str(python), "-m", "pip", "install", "--quiet", *FRAMEWORKS[framework]]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise Absent(f"not installed: {(done.stderr.strip().splitlines() or ['pip failed'])[-1][:120]}")
-        ready.touch()
-    return python
 
 
 def lines(source: str) -> int:
@@ -257,7 +225,7 @@ def parse() -> argparse.Namespace:
     names = list(FRAMEWORKS)
     parser.add_argument("--framework", action="append", choices=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--repeat", type=int, default=5, help="measured runs of each (default: 5)")
-    parser.add_argument("--folder", type=Path, default=ROOT / ".make" / "frameworks", help="of the environments")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="of the environments")
     parser.add_argument("--here", action="store_true", help="concertino alone, in this environment")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     return parser.parse_args()

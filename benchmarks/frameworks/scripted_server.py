@@ -15,6 +15,7 @@ It listens on 127.0.0.1, on a free port. Only the standard library is used.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import threading
@@ -37,10 +38,11 @@ _CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.S)
 
 @dataclass(frozen=True)
 class Turn:
-    """What a model says: calls of tools (name and arguments), or an answer (a text, or data for a type)."""
+    """What a model says: calls (name and arguments), an answer (a text, or data for a type), or a text as it is."""
 
     calls: tuple[tuple[str, Json], ...] = ()
     answer: Any = None
+    text: str = ""
 
 
 def calling(*calls: tuple[str, Json]) -> Turn:
@@ -51,6 +53,11 @@ def calling(*calls: tuple[str, Json]) -> Turn:
 def answering(answer: Any) -> Turn:
     """A turn that answers."""
     return Turn((), answer)
+
+
+def saying(text: str) -> Turn:
+    """A turn of a text that is sent as it is, whatever the request asks for."""
+    return Turn(text=text)
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,8 @@ class Heard:
         images: how many images the conversation holds.
         tools: names of the tools on offer.
         calls: how many calls the conversation holds; the next one's id has this number.
-        form: how an answer is to be said: `text`, `schema`, `call`, `tags`, or `end` where another call ends the work.
+        form: how an answer is to be said: `text`, `schema`, `call`, `tags`, `code`, or `end`: by a call that ends the
+            work, after which the answer is asked for.
         ending: the tool of the forms `call` and `end`.
     """
 
@@ -146,6 +154,11 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     owner: ScriptedServer
 
+    def handle(self) -> None:
+        """Serve a connection until the client leaves, which it may do at any time."""
+        with contextlib.suppress(ConnectionError):
+            super().handle()
+
     def do_POST(self) -> None:
         """Answer one request."""
         raw = self.rfile.read(int(self.headers["Content-Length"]))
@@ -203,18 +216,25 @@ class _Reader:
         texts = [part if isinstance(part, str) else part.get("text", "") for part in parts]
         self.images += sum("image" in part.get("type", "") for part in parts if isinstance(part, dict))
         text = "\n".join(texts).strip()
+        # A framework may put the next question below the last result.
+        text, _, task = text.rpartition("New task:\n") if "New task:\n" in text else (text, "", "")
         told = re.findall(r"<tool_response>(.*?)</tool_response>", text, re.S)
         told += re.findall(r"^Observation:\s*(.*)", text, re.S)
         if told:
             self.results += told
-        elif not re.match(r"Write the final answer|PARSE_ERR|<budget>|Calling tools:", text):
-            question = text.partition("<budget>")[0].removeprefix("New task:").strip()
-            self.question, self.called, self.results = question, [], []
+        elif text.strip() and not re.match(r"Write the final answer|PARSE_ERR|<budget>|Calling tools:", text):
+            self._asked(text.partition("<budget>")[0])
+        if task:
+            self._asked(task)
+
+    def _asked(self, question: str) -> None:
+        self.question, self.called, self.results = question.strip(), [], []
 
     def assistant(self, text: str | None, calls: Sequence[str] = ()) -> None:
         """A message of the model; calls may be written in its text."""
         names = [*calls, *(json.loads(found)["name"] for found in _CALL.findall(text or ""))]
         names += re.findall(r"'function': \{'name': '(\w+)'", text or "")
+        names += re.findall(r"^print\((\w+)\(", text or "", re.M)
         self.called += names
         self.calls += len(names)
 
@@ -274,7 +294,7 @@ def _heard(api: str, body: Json, read: _Reader, tools: Sequence[Mapping[str, Any
             if tool.get("name") in ENDING or parameters.get("title") == tool.get("name"):
                 form, ending = "call" if parameters.get("properties") else "end", str(tool["name"])
         if not names and "final_answer" in system:
-            form, ending = "end", "final_answer"
+            form, ending = "code" if "<code>" in system else "end", "final_answer"
     return Heard(
         api, body, body["model"], system, read.question, tuple(read.called), tuple(read.results), read.images,
         names, read.calls, form, ending,
@@ -294,6 +314,10 @@ def _said(heard: Heard, turn: Turn) -> tuple[str, list[tuple[str, Json]]]:
     """The text and the calls in which a model says its turn, in the form that the request asks for."""
     calls = list(turn.calls)
     text = ""
+    if turn.text:
+        return turn.text, []
+    if heard.form == "code":
+        return _as_code(calls, turn.answer), []
     if not calls:
         answer = turn.answer
         text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
@@ -308,6 +332,12 @@ def _said(heard: Heard, turn: Turn) -> tuple[str, list[tuple[str, Json]]]:
         written = [json.dumps({"name": name, "arguments": data}, ensure_ascii=False) for name, data in calls]
         return "\n".join(f"<tool_call>{each}</tool_call>" for each in written), []
     return text, calls
+
+
+def _as_code(calls: Sequence[tuple[str, Json]], answer: Any) -> str:
+    """A turn as Python code, for frameworks whose models write their calls so."""
+    lines = [f"print({name}({', '.join(f'{key}={value!r}' for key, value in data.items())}))" for name, data in calls]
+    return "Thought: as follows.\n<code>\n" + "\n".join(lines or [f"final_answer({answer!r})"]) + "\n</code>"
 
 
 def _pieces(text: str) -> list[str]:
