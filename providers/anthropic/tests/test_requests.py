@@ -61,7 +61,7 @@ async def test_tools_are_called_and_their_results_go_back_in_one_message() -> No
         "user",
         [
             {"type": "tool_result", "tool_use_id": "toolu_1", "content": [text("one")]},
-            {"type": "tool_result", "tool_use_id": "toolu_2", "content": []},
+            {"type": "tool_result", "tool_use_id": "toolu_2"},
             "Budget: 3",
         ],
     )

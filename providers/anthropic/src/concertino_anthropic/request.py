@@ -200,7 +200,8 @@ def _result(message: Message, waiting: list[str]) -> Block:
     # Results without an id belong to the calls without one, in order.
     call_id = message.call_id or (waiting.pop(0) if waiting else "call")
     content = [*_text(message.text), *map(_attached, message.attachments)]
-    return {"type": "tool_result", "tool_use_id": _UNFIT.sub("_", call_id), "content": content}
+    result: Block = {"type": "tool_result", "tool_use_id": _UNFIT.sub("_", call_id)}
+    return {**result, "content": content} if content else result
 
 
 def _content(text: str, attachments: Sequence[Attachment]) -> list[Block]:
