@@ -270,6 +270,8 @@ def _check_thinking(body: Mapping[str, Any]) -> None:
 
 def _check_messages(body: Mapping[str, Any]) -> None:
     messages = body["messages"]
+    if messages[0]["role"] != "user":
+        raise Refused('messages: first message must use the "user" role')
     if messages[-1]["role"] != "user":
         raise Refused("This model does not support assistant message prefill.")
     open_calls: list[str] = []

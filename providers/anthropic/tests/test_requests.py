@@ -120,6 +120,11 @@ async def test_what_holds_no_text_is_no_obstacle(server: StandIn) -> None:
     assert contents(await body_of(server, request(Message("system", "Only this.")))) == [("user", ["(no text)"])]
 
 
+async def test_a_conversation_that_the_model_begins_is_sent_with_a_message_before_it(server: StandIn) -> None:
+    body = await body_of(server, request(Message("system", "Be brief."), Message("assistant", "Hello!"), "?"))
+    assert contents(body) == [("user", ["(no text)"]), ("assistant", ["Hello!"]), ("user", ["?"])]
+
+
 async def test_sampling_that_the_api_no_longer_takes_is_left_out(server: StandIn) -> None:
     sampling = Sampling(temperature=0.0, top_p=0.9, max_tokens=77, stop=("END", " \n"), seed=1, logprobs=True)
     body = await body_of(server, request("?", sampling=sampling))

@@ -120,6 +120,7 @@ class RequestWriter:
         pending = 0  # messages that are not in the digest yet
         for message in messages:
             if message.role == "assistant":
+                _begun(written)
                 for each in written[pending:]:
                     digest.update(_canonical(each))
                 content = self._assistant(message, digest.hexdigest()[:16], len(written), waiting)
@@ -132,10 +133,9 @@ class RequestWriter:
                 # After results of calls, further text belongs into the same message, behind them.
                 blocks = _user(written) if written and _holds_results(written[-1]) else _new_user(written)
                 blocks += _content(message.text, message.attachments)
+        _begun(written)
         for each in written[pending:]:
             digest.update(_canonical(each))
-        if not written:
-            _new_user(written).append({"type": "text", "text": _NO_TEXT})
         return written, digest.hexdigest()[:16]
 
     def _assistant(self, message: Message, prefix: str, place: int, waiting: list[str]) -> list[Block]:
@@ -261,6 +261,12 @@ def _new_user(written: list[dict[str, Any]]) -> list[Block]:
     content: list[Block] = []
     written.append({"role": "user", "content": content})
     return content
+
+
+def _begun(written: list[dict[str, Any]]) -> None:
+    """A conversation begins with the user's message."""
+    if not written:
+        _new_user(written).append({"type": "text", "text": _NO_TEXT})
 
 
 def _holds_results(message: Mapping[str, Any]) -> bool:
