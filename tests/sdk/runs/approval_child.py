@@ -295,7 +295,8 @@ def warm_up() -> None:
         with tempfile.TemporaryDirectory() as name:
             job: Any = {what: str(Path(name) / f"{what}.jsonl") for what in ("trace", "log", "result")}
             job |= {"handler": True, "decisions": [], "seconds": 60.0, "wait": 0.0, "die_at": 0, "kill_after": 0.0}
-            in_child({**job, "seed": seed})
+            job["seed"] = seed
+            in_child(job)
     if threading.active_count() > 1:
         raise SystemExit("a process with threads cannot be forked safely")
 
