@@ -22,6 +22,8 @@ PLAIN = Redactor(())
         (r'{"a": "{\"password\": \"x y z\"}"}', r'{"a": "{\"password\": \"[key]\"}"}'),
         ("{'x-api-key': 'ab cd'}", "{'x-api-key': '[key]'}"),
         ("https://example.org/?access_token=abc&page=2", "https://example.org/?access_token=[key]&page=2"),
+        ("https://example.org/?key=abcdefgh&page=2", "https://example.org/?key=[key]&page=2"),
+        ('{"token": "abc def", "tokens": 5}', '{"token": "[key]", "tokens": 5}'),
         ("postgres://ann:hunter2@host/db", "postgres://[key]@host/db"),
         ("ghp_0123456789abcdefghij", "[key]"),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig", "[key]"),
@@ -94,6 +96,8 @@ def test_a_secret_that_somebody_named_is_hidden_also_where_it_was_named_later(mo
     ct.keep_secret("from the vault 17\n")
     ct.keep_secret("none")
     assert redactor.text("it is 'from the vault 17', or none") == f"it is '{HIDDEN}', or none"
+    ct.keep_secret("from the vault 17 and more")
+    assert redactor.text("from the vault 17 and more, from the vault 17") == f"{HIDDEN}, {HIDDEN}"
 
 
 @pytest.mark.parametrize("filler", ["x ", "x"])

@@ -118,9 +118,9 @@ def fitting(rows: Iterable[str], most: int) -> list[str]:
 def show(markup: str, text: str) -> None:
     """Show HTML below the cell of a notebook, or print a text where there is none."""
     ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
+    find_shell = getattr(ipython, "get_ipython", None)
     # A shell without a kernel is a terminal, which shows no HTML.
-    if ipython is not None and getattr(shell, "kernel", None) is not None:
+    if find_shell is not None and getattr(find_shell(), "kernel", None) is not None:
         from importlib import import_module
 
         import_module("IPython.display").display({"text/html": markup, "text/plain": text}, raw=True)

@@ -38,4 +38,4 @@ def write(logger: logging.Logger, level: int, text: str, **fields: Any) -> None:
     """Log one line and its fields, those left out that are None."""
     told = {name: value for name, value in fields.items() if value is not None}
     # As an argument: a `%` in a text of a model is no format.
-    logger.log(level, "%s", text, extra={"concertino": told}, stacklevel=2)
+    logger.log(level, "%s", text, extra={"concertino": told}, stacklevel=3)

@@ -22,7 +22,7 @@ HIDDEN = "[key]"
 _LEAST = 8
 """Characters of a text that is worth hiding; local servers are given words such as `none`."""
 _ITEMS, _DEPTH = 20, 6
-"""How much of a container `shortened` keeps."""
+"""How much of a container `Redactor.data` keeps."""
 _AHEAD = 64
 """How many times more of a text is searched for secrets than is shown."""
 
@@ -39,11 +39,12 @@ _PATTERNS = (
     re.compile(r"\beyJ[-_A-Za-z0-9]{8,}\.[-_A-Za-z0-9]{4,}\.?[-_A-Za-z0-9]*"),
     re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]*(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?"),
     re.compile(r"(?<=://)[^\s/:@]*:[^\s/@]+(?=@)"),
+    re.compile(r"""(?:(?<=[?&]key=)|(?<=[?&]sig=)|(?<=[?&]token=)|(?<=[?&]signature=))[^\s&"']{6,}"""),
     re.compile(r"(?<=\bBearer )[-_~+/.=A-Za-z0-9]{6,}|(?<=\bbearer )(?=\S*\d)[-_~+/.=A-Za-z0-9]{6,}"),
 )
 # A secret behind its name in a text, which may be JSON, in a text of JSON too, or a URL. The name stays.
 _ASSIGNED = re.compile(
-    rf"(?i)(?P<name>(?<![a-z])(?:{_NAMED})"
+    rf"""(?i)(?P<name>(?:(?<![a-z])(?:{_NAMED})|(?<=["'])token(?=\\?["']))"""
     r"""(?:\\?["'])?\s{0,9}[:=]\s{0,9}(?!(?:(?:bearer|basic)\s+)?\\?["']?\[key\])(?:(?:bearer|basic)\s+)?)"""
     r"""(?:\\"(?:(?!\\").)*|"[^"]*|'[^']*|[^\s"'\\&,;)}\]]+)"""
 )
@@ -65,8 +66,12 @@ def keep_secret(text: str) -> None:
 def known_secrets() -> tuple[str, ...]:
     """What somebody named as a secret, and what the environment holds now; the longest first."""
     there = {value.strip() for name, value in os.environ.items() if _VARIABLE.search(name.upper())}
-    # The longest first, since one may be the beginning of another.
-    return tuple(sorted({*_kept, *(value for value in there if len(value) >= _LEAST)}, key=len, reverse=True))
+    return _longest_first({*tuple(_kept), *(value for value in there if len(value) >= _LEAST)})
+
+
+def _longest_first(secrets: set[str]) -> tuple[str, ...]:
+    """The longest first, since one may be the beginning of another."""
+    return tuple(sorted(secrets, key=len, reverse=True))
 
 
 class Redactor:
@@ -78,14 +83,13 @@ class Redactor:
 
     def __init__(self, known: tuple[str, ...] | None = None) -> None:
         self._known = known_secrets() if known is None else known
+        self._kept = len(_kept)
 
     def text(self, text: str) -> str:
         """A text without secrets."""
+        if len(_kept) != self._kept:  # one was named after this redactor was made
+            self._kept, self._known = len(_kept), _longest_first({*self._known, *tuple(_kept)})
         for secret in self._known:
-            if secret in text:
-                text = text.replace(secret, HIDDEN)
-        for secret in _kept:
-            # Those that were named after this redactor was made.
             if secret in text:
                 text = text.replace(secret, HIDDEN)
         for pattern in _PATTERNS:

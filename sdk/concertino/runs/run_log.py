@@ -76,7 +76,7 @@ class RunLog:
     """
 
     def __init__(self, begun: RunStarted, how: How, trace: str | None) -> None:
-        self.run_id = begun.run_id
+        self.run_id = one_line(begun.run_id, _VALUE)
         self._how: How = how
         self._trace = trace
         # Imported here, so that a run that nobody logs does not pay for it.

@@ -163,7 +163,9 @@ def _name(row: Row) -> str:
 
 def _state(row: Row) -> str:
     """The status, or what a call without one does."""
-    return row.status if row.state == "done" else row.progress if row.state == "waiting" and row.progress else row.state
+    if row.state == "done":
+        return row.status
+    return (row.progress if row.state == "waiting" else "") or row.state
 
 
 def _ending(board: Board) -> str:

@@ -188,7 +188,7 @@ async def test_whatever_a_model_writes_a_line_is_one_short_line(hostile: str, lo
         f"<answer>{hostile}</answer>",
         strict=False,
     )
-    await ct.Orchestrator(leader).run(hostile if hostile.strip() else "q", pool=ct.Pool.of(plain))
+    await ct.Orchestrator(leader).run(hostile if hostile.strip() else "q", pool=ct.Pool.of(plain), run_id="r\n1")
     assert len(seen.texts) > 4
     for text in seen.texts:
         assert len(text.splitlines()) == 1
