@@ -12,7 +12,7 @@ export JOBS ?= 3
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup full servers demo test test-slow soak dist wheels test-wheels lint format reference docs bench coverage
+.PHONY: help setup full servers demo test test-slow soak dist wheels test-wheels release-check lint format reference docs bench coverage
 .PHONY: house clean
 # A caller's own Python settings must not leak into .venv. Without bytecode each call of pytest compiles all tests again:
 # collecting them takes 23 s instead of 14.
@@ -52,6 +52,9 @@ wheels: full ## Build every distribution into dist/, install the wheels alone, a
 
 test-wheels: full ## The same, and then run the tests of `make test` against the wheels
 	@$(BIN)/python scripts/wheels.py test -n $(JOBS) $(ARGS)
+
+release-check: full ## Prove what a release would publish; ARGS=--final for the last time. Takes minutes: no part of CI
+	@$(BIN)/python scripts/release_check.py $(ARGS)
 
 lint: full ## Check style, format and types of every source tree
 	@$(BIN)/ruff check --quiet

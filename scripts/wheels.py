@@ -46,8 +46,8 @@ def main() -> None:
         sys.exit(f"unknown word {words[0]!r}; expected nothing, build, or test with arguments of pytest")
     with exclusive("wheels"), tempfile.TemporaryDirectory(prefix="concertino-wheels-") as temporary:
         distributions = [sdk(), *members()]
-        _build(distributions, Path(temporary) / "dist")
-        _refuse_gaps(distributions)
+        build(distributions, Path(temporary) / "dist")
+        refuse_gaps(distributions)
         if words == ["build"]:
             return
         venv = Path(temporary) / "venv"
@@ -63,13 +63,13 @@ def main() -> None:
         sys.exit(subprocess.call(_python(venv, "-m", "pytest", *select, *words[1:]), cwd=ROOT))
 
 
-def _refuse_gaps(distributions: list[Member]) -> None:
+def refuse_gaps(distributions: list[Member]) -> None:
     """Exit when a file of a source tree is not in its wheel."""
     files = tree_files()
     missing = []
     for member in distributions:
         folder = member.path / ("sdk" if member.path == ROOT else "src")
-        with zipfile.ZipFile(_wheel(member)) as wheel:
+        with zipfile.ZipFile(wheel_of(member)) as wheel:
             packed = set(wheel.namelist())
         wanted = [file.relative_to(folder).as_posix() for file in files if file.is_relative_to(folder)]
         missing += [f"{member.relative}: {name}" for name in wanted if name not in packed]
@@ -77,7 +77,8 @@ def _refuse_gaps(distributions: list[Member]) -> None:
         sys.exit("\n".join(["These files of the source are not in the wheels:", *missing]))
 
 
-def _build(distributions: list[Member], out: Path) -> None:
+def build(distributions: list[Member], out: Path) -> None:
+    """Build every sdist, and the wheel from it, in `out`; then replace `dist/`. Exits where a build fails."""
     print(f"Building {len(distributions)} distributions ...", flush=True)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         errors = list(pool.map(lambda member: _build_one(member, out), distributions))
@@ -98,11 +99,12 @@ def _install(venv: Path, distributions: list[Member], groups: list[str]) -> None
     print("Installing the wheels into a fresh environment ...", flush=True)
     create(venv)
     pip(venv, "install", PIP)
-    wheels = [str(_wheel(member)) for member in distributions]
+    wheels = [str(wheel_of(member)) for member in distributions]
     pip(venv, "install", *groups, *wheels)
 
 
-def _wheel(member: Member) -> Path:
+def wheel_of(member: Member) -> Path:
+    """The wheel of a distribution in `dist/`."""
     (wheel,) = DIST.glob(f"{member.import_name}-{member.pyproject['project']['version']}-*.whl")
     return wheel
 
