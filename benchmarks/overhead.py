@@ -119,7 +119,7 @@ def rows(quick: bool) -> list[Row]:
                 bar = 25.0 if width >= 100 else None
                 found.append(Row("S1", what, figures["ours"], "us/call", bar, figures["careful"]))
                 bar = 45.0 if width >= 100 else None
-                found.append(Row("S1", f"{what}, journal", figures["journal"], "us/call", bar, figures["careful"]))
+                found.append(Row("S1", f"{what}, trace", figures["journal"], "us/call", bar, figures["careful"]))
     for number_of_tools in (1, 1000):
         what = f"turn of one call, full loop, {number_of_tools} tool{'s' * (number_of_tools > 1)}"
         found.append(Row("S1", what, turn_of_one(number_of_tools, quick), "us/turn", 150.0))

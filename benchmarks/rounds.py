@@ -69,8 +69,8 @@ def many(quick: bool, folder: Path) -> list[Row]:
     return [
         Row("S3", "one of 200 rounds of 4 calls", middle(middle(t) for t in memory), "ms/round", 0.2, below),
         Row("S3", "the same: last fifth / first fifth", middle(growth(t) for t in memory), "x", 1.1),
-        Row("S3", "one of 200 rounds of 4 calls, journal", middle(middle(t) for t in journal), "ms/round", None, below),
-        Row("S3", "the same: last fifth / first fifth, journal", middle(growth(t) for t in journal), "x", 1.1),
+        Row("S3", "one of 200 rounds of 4 calls, trace", middle(middle(t) for t in journal), "ms/round", None, below),
+        Row("S3", "the same: last fifth / first fifth, trace", middle(growth(t) for t in journal), "x", 1.1),
     ]
 
 

@@ -31,7 +31,7 @@ OTHERS = {
     "local": "Local models against the `generate` of transformers",
     "reading": "Reading what models write",
     "schema": "Schemas",
-    "journal": "Journal",
+    "journal": "Traces on disk",
     "plugins": "Installed plugins",
     "reliability": "Reliability under faults",
     "crash": "Killed and resumed",

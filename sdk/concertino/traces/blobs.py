@@ -76,12 +76,12 @@ class BlobStore:
         except OSError as error:
             raise BlobError(
                 f"{path}: the value of {size} bytes cannot be read ({error.strerror}). Copy the folder "
-                f"{self.folder.name} along with its journal."
+                f"{self.folder.name} along with its trace."
             ) from error
         if hashlib.sha256(data).hexdigest() != digest:
             raise BlobError(
                 f"{path}: damaged ({len(data)} bytes, {size} written; the checksum differs). "
-                "Restore it from a copy; the journal itself is not affected."
+                "Restore it from a copy; the trace itself is not affected."
             )
         return data
 

@@ -89,7 +89,7 @@ class GroupSync:
             elif self._synced >= self._end():
                 future.set_result(None)
             elif self._stopped:
-                raise JournalError(f"{self._path}: the journal is closed, so it cannot be flushed.")
+                raise JournalError(f"{self._path}: the trace is closed, so it cannot be flushed.")
             else:
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._run, name=f"sync {self._path.name}", daemon=True)

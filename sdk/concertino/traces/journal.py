@@ -155,7 +155,7 @@ class Journal:
         # `dict` first: an abstract class is slow to ask, and almost every record is a dict.
         if not isinstance(record, (dict, Mapping)) or "n" in record:
             raise JournalEncodeError(
-                f'{self.path}: a record is a mapping without "n", which the journal adds; given: {record!r:.200}.'
+                f'{self.path}: a record is a mapping without "n", which the trace adds; given: {record!r:.200}.'
             )
         body = encode_json(record if isinstance(record, dict) else dict(record))
         if limit is not None and len(body) > limit:
@@ -266,9 +266,9 @@ class Journal:
         if os.getpid() != self._pid:
             raise JournalForked(
                 f"{self.path}: opened by process {self._pid}; this is its forked child {os.getpid()}. "
-                "Send the records to the parent, or create a journal of its own here."
+                "Send the records to the parent, or create a trace of its own here."
             )
-        raise JournalError(f"{self.path}: the journal is closed. Open it again with Journal.resume().")
+        raise JournalError(f"{self.path}: the trace is closed. Open it again with Journal.resume().")
 
 
 def _forget_in_child() -> None:

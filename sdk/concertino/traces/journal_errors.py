@@ -28,7 +28,7 @@ from concertino.core.errors import TraceError
 _NEXT_STEP = {
     codes.ENOSPC: "Free space on that disk, then continue: later records can still be written.",
     codes.EDQUOT: "The disk quota is used up: free space or raise it, then continue.",
-    codes.EFBIG: "The file-size limit is reached: raise it (`ulimit -f`) or start a new journal.",
+    codes.EFBIG: "The file-size limit is reached: raise it (`ulimit -f`) or start a new trace.",
     codes.EIO: "The disk reports a fault: copy the file to another disk and resume there.",
     codes.EROFS: "The file system has become read-only: check the disk, then resume.",
 }

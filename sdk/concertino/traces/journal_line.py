@@ -88,7 +88,7 @@ def checked_header(header: Mapping[str, Any]) -> dict[str, Any]:
     known = type(version) is int and 1 <= version <= FORMAT_VERSION
     if header.get("t") != "header" or not known or "n" in header:
         given = {key: header[key] for key in ("t", "v", "n") if key in header}
-        raise UsageError(f'A journal header has "t": "header", "v": 1..{FORMAT_VERSION} and no "n"; given: {given!r}.')
+        raise UsageError(f'A trace header has "t": "header", "v": 1..{FORMAT_VERSION} and no "n"; given: {given!r}.')
     return dict(header)
 
 
@@ -99,7 +99,7 @@ def require_known(path: Path, header: Mapping[str, Any]) -> None:
         raise JournalError(f"{path}: not a trace: its first record is not a header. Give the path of a trace.")
     if version > FORMAT_VERSION:
         raise JournalTooNew(
-            f"{path}: written in version {version} of the journal format; this concertino reads up to "
+            f"{path}: written in version {version} of the trace format; this concertino reads up to "
             f"version {FORMAT_VERSION}. Upgrade: pip install --upgrade concertino."
         )
 

@@ -139,7 +139,7 @@ def _first_record(cursor: JournalCursor) -> dict[str, Any]:
 def _require_prefix(path: Path, prefix: bytes) -> None:
     """Refuse other files by their first bytes, before a line of gigabytes is looked for."""
     if not _HEX.issuperset(prefix[:8]) or prefix[8:] not in (b"", b" "):
-        raise JournalError(f"{path}: not a journal (it begins with {prefix!r}). Give the path of a concertino trace.")
+        raise JournalError(f"{path}: not a trace (it begins with {prefix!r}). Give the path of a concertino trace.")
 
 
 def _unreadable(path: Path, error: OSError) -> JournalError:

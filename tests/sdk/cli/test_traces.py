@@ -121,7 +121,7 @@ def test_a_file_that_is_no_trace_is_refused_in_words(cli: Any, command: str) -> 
     Path("other.jsonl").write_text('{"question": 1}\n', encoding="utf-8")
     done = cli("traces", command, "other.jsonl")
     assert done.exit_code == 1
-    assert "other.jsonl: not a journal" in done.stderr
+    assert "other.jsonl: not a trace" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -148,7 +148,7 @@ def test_a_trace_of_a_newer_version_is_refused_in_words(
 
 def test_an_unreadable_trace_is_a_line_of_the_list(cli: Any, trace: Path) -> None:
     trace.write_bytes(b"rubbish")
-    assert "not a journal" in json.loads(cli("traces", "list", "--json").stdout)[0]["error"]
+    assert "not a trace" in json.loads(cli("traces", "list", "--json").stdout)[0]["error"]
     assert "unreadable" in cli("traces", "list").stdout
 
 

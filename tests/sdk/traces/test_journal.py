@@ -182,7 +182,7 @@ def test_create_in_a_folder_that_is_missing_names_the_folder(tmp_path: Path) -> 
     "header", [{}, {"t": "call", "v": 1}, {"t": "header"}, {"t": "header", "v": 99}, {**HEADER, "n": 3}]
 )
 def test_a_wrong_header_leaves_no_file(path: Path, header: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="journal header"):
+    with pytest.raises(UsageError, match="trace header"):
         Journal.create(path, header)
     assert not path.exists()
 
@@ -246,7 +246,7 @@ def test_an_open_that_fails_keeps_neither_lock_nor_descriptor(path: Path) -> Non
     path.write_bytes(b"not a journal\n")
     before = open_descriptors()
     for _ in range(3):
-        with pytest.raises(JournalError, match="not a journal"):
+        with pytest.raises(JournalError, match="not a trace"):
             Journal.resume(path)
     path.unlink()
     Journal.create(path, HEADER).close()

@@ -133,7 +133,7 @@ def test_whole_lines_in_the_wrong_place_are_damage_too(path: Path, log: bytes, c
 def test_a_damaged_header_is_an_error_because_nothing_can_be_trusted(path: Path, log: bytes) -> None:
     for offset in range(log.index(b"\n") + 1):
         path.write_bytes(log[:offset] + bytes([log[offset] ^ 0xFF]) + log[offset + 1 :])
-        with pytest.raises(JournalError, match=r"header is damaged|not a journal"):
+        with pytest.raises(JournalError, match=r"header is damaged|not a trace"):
             read_journal(path)
 
 
@@ -164,7 +164,7 @@ def test_any_bytes_spliced_anywhere_behind_the_header_leave_a_true_prefix(
 @pytest.mark.parametrize("content", [b"hello world\n", b"\x89PNG\r\n\x1a\n", b"{}", b"\n", b"DEADBEEF {}\n"])
 def test_another_kind_of_file_is_not_a_journal(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    with pytest.raises(JournalError, match="not a journal"):
+    with pytest.raises(JournalError, match="not a trace"):
         read_journal(path)
 
 

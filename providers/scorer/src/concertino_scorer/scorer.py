@@ -131,7 +131,7 @@ class Scorer:
 
 
 def price_of(spec: ToolSpec, pool: Pool, unit: Unit = "units") -> float:
-    """What a call of a member costs; in $, with a usual request to the dearest model that it needs.
+    """What a call of a member costs; in $, with a usual request to the most expensive model that it needs.
 
     Raises:
         UsageError: the price of a model is unknown.

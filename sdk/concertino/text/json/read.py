@@ -1,4 +1,4 @@
-"""`read_json`: strict first, repaired where one meaning is left.
+"""`read_json`: strict first, repaired only when unambiguous.
 
 Strict JSON is the hot path and leaves nothing to repair. Any other text goes through the repairing reader,
 whose refusals also carry exact positions. A string that holds an object (a call encoded twice) is opened

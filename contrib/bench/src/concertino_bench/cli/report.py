@@ -84,7 +84,7 @@ def compare_command(files: tuple[Path, ...], lenient: bool, seed: int, as_json: 
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
 @common_options
 def pareto_command(files: tuple[Path, ...], x: str, y: str, lenient: bool, seed: int, as_json: bool) -> None:
-    """Say which systems no other one beats in two metrics at once.
+    """List Pareto-optimal systems: those that no other one beats in two metrics at once.
 
     JSON: [{"system", "x", "y", "frontier", "beaten_by"}]
     """

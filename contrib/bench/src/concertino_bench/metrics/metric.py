@@ -143,7 +143,7 @@ class Metric:
         """The value from the sums of all tasks."""
         if not sums or (sums[0] == 0 and sums[1] == 0):
             return None
-        # Money without a right answer: infinitely dear, and not unknown.
+        # Money without a right answer: infinitely expensive, and not unknown.
         return sums[0] / sums[1] if sums[1] else math.inf
 
     def many(self, sums: np.ndarray) -> np.ndarray:

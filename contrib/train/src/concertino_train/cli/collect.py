@@ -17,7 +17,7 @@ from .settings import settings, teller, write, write_json
 @click.command("collect")
 @training_options(estimates=False)
 def collect_command(given: TrainingOptions) -> None:
-    """Have a teacher work on tasks, keep every run, and make a set of the best ones.
+    """Collect teacher trajectories into a dataset; every run is kept, and the best ones make the set.
 
     The same command continues where it was interrupted; finished runs are not repeated.
 

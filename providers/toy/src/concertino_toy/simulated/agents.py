@@ -24,7 +24,7 @@ async def solve(subtask: str, model: Literal["swift", "steady", "sage"] = "stead
 
     Args:
         subtask: the problem with everything that it needs, in full.
-        model: swift (cheap, short problems), steady (in between) or sage (dear, long problems).
+        model: swift (cheap, short problems), steady (in between) or sage (expensive, long problems).
     """
     reply = await ctx.model(model).chat([Message("system", INSTRUCTION), Message("user", subtask)])
     return reply.text
