@@ -169,7 +169,7 @@ def test_a_profile_without_verdicts_is_an_error(tmp_path: Path) -> None:
     path.write_text('{"model": "a", "question": "Why?", "text": "So."}\n', encoding="utf-8")
     with pytest.raises(ct.UsageError, match="needs a verdict, and the answers of 'a' lack it; they have no verdicts"):
         models(path, describe="profile")
-    assert models(path)[0].description == "Recorded answers of a to 1 questions of r.jsonl."
+    assert models(path)[0].description == "Recorded answers of a to 1 question of r.jsonl."
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_the_doctor_says_what_recordings_lack(tmp_path: Path) -> None:
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     texts = [f"{finding.level}: {finding.text}" for finding in findings(tmp_path, files=["r.jsonl"])]
     assert texts[0] == "ok: 2 models, 2 questions, 3 answers"
-    assert texts[1].startswith("warning: 1 models lack answers to some questions; y/a is one")
+    assert texts[1].startswith("warning: 1 model lacks answers to some questions; y/a is one")
     assert texts[2].startswith("warning: 1 of 3 answers have no token counts")
     assert "'1' and '2' have one text" in texts[3]
     assert "would both be called 'a'" in texts[4]

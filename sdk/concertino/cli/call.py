@@ -73,7 +73,9 @@ def _read(arguments: str) -> str:
         # `utf-8-sig`: PowerShell and Windows editors put a mark at the begin of a file.
         return Path(arguments[1:]).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{arguments}: cannot be read: {why_unusable(error)}; give JSON, @FILE, or - for stdin") from error
+        raise UsageError(
+            f"{arguments}: cannot be read: {why_unusable(error)}; give JSON, @FILE, or - for stdin"
+        ) from error
 
 
 async def _call(pool: Pool, name: str, arguments: str, budget: Budget) -> Observation:

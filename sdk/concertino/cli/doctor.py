@@ -15,20 +15,33 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from concertino.core.display_text import counted
 from concertino.members.specs import DESCRIPTION_LIMIT, ModelSpec, Spec, ToolSpec
 from concertino.plugins.finding import Finding
 from concertino.plugins.import_time import HEAVY_IMPORT, IMPORT_LIMIT, import_seconds
 
+from .doctor_leaders import ModelReport, report_models
+
 if TYPE_CHECKING:
     from concertino.plugins.manager import PluginManager
     from concertino.plugins.status import PluginInfo
+    from concertino.pool.pool import Pool
 
 
 def diagnose(manager: PluginManager | None = None) -> list[Finding]:
+    """Look at everything, errors first; as `examine`, without the report on models."""
+    return examine(manager)[0]
+
+
+def examine(
+    manager: PluginManager | None = None, *, pool_file: Path | None = None, probe: bool = False
+) -> tuple[list[Finding], ModelReport]:
     """Look at everything, errors first. Loads every plugin, and takes about 0.1 s for each.
 
     Args:
         manager: whose plugins; by default the installed ones.
+        pool_file: whose models are looked at; by default those of the settings' file, else all installed ones.
+        probe: whether to ask model servers if they answer.
 
     Raises:
         UsageError: without a manager: the settings are wrong.
@@ -43,16 +56,22 @@ def diagnose(manager: PluginManager | None = None) -> list[Finding]:
     manager.rankings()
     manager.commands()
     rows = manager.plugins()
+    pool, of_file = _pool(manager, pool_file)
+    models = ModelReport()
+    if pool is not None:
+        usable = [row.name for row in rows if row.state == "loaded"]
+        models = report_models(pool, usable, probe=probe)
     findings = [
+        *models.findings,
         *_environment(),
         *_traces(manager.settings.traces or default_folder()),
         *_settings(manager, rows),
-        *_pool(manager),
+        *of_file,
         *(finding for row in rows for finding in _plugin(row, specs)),
         *(finding for row in rows for finding in manager.findings(row.name)),
         *(finding for spec in specs for finding in _member(spec)),
     ]
-    return sorted(findings, key=lambda finding: ("error", "warning", "ok").index(finding.level))
+    return sorted(findings, key=lambda finding: ("error", "warning", "ok").index(finding.level)), models
 
 
 def _environment() -> Iterator[Finding]:
@@ -92,21 +111,21 @@ def _settings(manager: PluginManager, rows: tuple[PluginInfo, ...]) -> Iterator[
             yield Finding("warning", "settings", f"they name the provider {name!r}, which is not installed", step)
 
 
-def _pool(manager: PluginManager) -> Iterator[Finding]:
-    """Whether the pool file that the settings name can be read."""
+def _pool(manager: PluginManager, given: Path | None) -> tuple[Pool | None, list[Finding]]:
+    """The pool whose models are looked at, if it can be read, and what there is to say of its file."""
     from concertino.core.errors import ConcertinoError
     from concertino.pool.pool import Pool
 
-    file = manager.settings.pool
-    if file is None:
-        return
+    file = given or manager.settings.pool
     try:
-        pool = Pool.load(file)
+        if file is None:
+            return Pool(manager.specs()), []
+        pool = Pool.load(file, manager=manager)
+        text = f"{file}: {counted(len(pool.members), 'member')}"
     except ConcertinoError as error:
-        step = f"correct the file, or `pool` in {manager.settings.file}"
-        yield Finding("error", "pool", str(error), step)
-    else:
-        yield Finding("ok", "pool", f"{file}: {len(pool.members)} members")
+        step = "correct the file" if given else f"correct the file, or `pool` in {manager.settings.file}"
+        return None, [Finding("error", "pool", str(error), step)]
+    return pool, [Finding("ok", "pool", text)]
 
 
 def _plugin(row: PluginInfo, specs: list[Spec]) -> Iterator[Finding]:
@@ -134,7 +153,9 @@ def _loaded(subject: str, row: PluginInfo, specs: list[Spec]) -> Iterator[Findin
     if row.reason:
         yield Finding("warning", subject, row.reason, "rename one, or disable one of the plugins")
     tokens = Pool(specs).count_context().total
-    yield Finding("ok", subject, f"{row.origin}: {len(specs)} members, {tokens} tokens of context")
+    yield Finding(
+        "ok", subject, f"{row.origin}: {counted(len(specs), 'member')}, {counted(tokens, 'token')} of context"
+    )
 
 
 def _import_weight(subject: str, row: PluginInfo) -> Iterator[Finding]:

@@ -33,6 +33,7 @@ class CommandPlace(NamedTuple):
 _HERE = __package__
 COMMANDS: dict[str, CommandPlace] = {
     "run": CommandPlace(f"{_HERE}.run:run", "Ask the orchestrator a question."),
+    "init": CommandPlace(f"{_HERE}.init:init", "Write a pool file and a program, for what there is."),
     "call": CommandPlace(f"{_HERE}.call:call", "Call one tool or agent with JSON arguments."),
     "tools": CommandPlace(f"{_HERE}.members:tools", "List the tools of a pool, or show one."),
     "agents": CommandPlace(f"{_HERE}.members:agents", "List the agents of a pool, or show one."),
@@ -41,6 +42,7 @@ COMMANDS: dict[str, CommandPlace] = {
     "plugins": CommandPlace(f"{_HERE}.plugins:plugins", "List the installed plugins and their state."),
     "doctor": CommandPlace(f"{_HERE}.plugins:doctor", "Look for what is wrong with this installation."),
     "traces": CommandPlace(f"{_HERE}.traces:traces", "List, show, follow, replay and export recorded runs."),
+    "sessions": CommandPlace(f"{_HERE}.sessions:sessions", "List, show, fork and delete conversations."),
     "check": CommandPlace(f"{_HERE}.check:check", "Check a plugin's package against the conformance kit."),
     "new": CommandPlace(f"{_HERE}.new:new", "Write the skeleton of a plugin."),
     "demo": CommandPlace(f"{_HERE}.demo:demo", "Watch a run with simulated models: no key, no network."),

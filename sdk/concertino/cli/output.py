@@ -67,18 +67,24 @@ def terminal_width() -> int:
 
 
 def write_table(
-    titles: Sequence[str], rows: Sequence[Sequence[object]], colours: Mapping[str, str] | None = None
+    titles: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    colours: Mapping[str, str] | None = None,
+    key: int = 0,
 ) -> None:
     """Print aligned columns. On a terminal the last one is cut to the width; where it is narrow, rows become blocks.
 
     Args:
         colours: colour by the text of a cell.
+        key: the column with the name to type, which heads a block.
     """
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in [list(titles), *cells]) for i in range(len(titles))]
     room, used = terminal_width(), sum(widths[:-1]) + 2 * len(widths[:-1])
     if room and used + _LAST > room and len(titles) > 1:
-        _write_blocks(titles, cells, room, colours)
+        first = [key, *(i for i in range(len(titles)) if i != key)]
+        ordered = [[row[i] for i in first] for row in cells]
+        _write_blocks([titles[i] for i in first], ordered, room, colours)
         return
     for number, row in enumerate([list(titles), *cells]):
         head = "  ".join(_cell(cell, width, colours) for cell, width in zip(row[:-1], widths[:-1], strict=True))

@@ -62,7 +62,7 @@ class PlainView:
         match record["t"]:
             case "run":
                 return f"run {one_line(board.run_id)}: {one_line(board.question, 160)}"
-            case "reply":
+            case "reply" if self._answer is None or not self._answer.shows(record["id"]):
                 thought = one_line(board.thought, 160)
                 return f"{one_line(record['role'])}: {thought}" if thought else ""
             case "plan":

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from . import complete
 from .failures import Failed
 from .options import common_options
-from .output import paint, write_json, write_table
+from .output import clean, counted, paint, write_json, write_table
 
 if TYPE_CHECKING:
     from concertino.plugins.status import PluginInfo
@@ -72,24 +74,38 @@ def _of(row: PluginInfo, commands: dict[str, str]) -> list[str]:
 
 
 @click.command("doctor")
+@click.option(
+    "--pool",
+    "pool_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Look at the models of this pool file; by default at that of the settings, else at all installed ones.",
+    shell_complete=complete.pool_files,
+)
+@click.option("--probe", is_flag=True, help="Ask model servers whether they answer; services on the web are not asked.")
 @common_options
-def doctor(as_json: bool) -> None:
-    """Look for what is wrong with this installation, and say what to do. Loads every plugin.
+def doctor(pool_file: Path | None, probe: bool, as_json: bool) -> None:
+    """Look for what is wrong with this installation: Python, plugins, members, settings, traces, and who can lead.
+
+    Loads every plugin.
 
     Exit code: 0, or 1 if there is an error.
 
-    JSON: {"ok", "findings": [{"level": "ok"|"warning"|"error", "subject", "text", "step"}]}
+    JSON: {"ok", "findings": [{"level": "ok"|"warning"|"error", "subject", "text", "step"}], "leader",
+    "models": [{"name", "can_lead", "why", "step"}]}; the leader is null where no model is chosen
     """
-    from .doctor import diagnose
+    from .doctor import examine
 
-    findings = diagnose()
+    findings, models = examine(pool_file=pool_file, probe=probe)
     errors = sum(finding.level == "error" for finding in findings)
     if as_json:
-        write_json({"ok": not errors, "findings": [finding._asdict() for finding in findings]})
+        listed = [{"name": m.name, "can_lead": not m.why, "why": m.why, "step": m.step} for m in models.models]
+        found = [finding._asdict() for finding in findings]
+        write_json({"ok": not errors, "findings": found, "leader": models.leader, "models": listed})
     else:
         for finding in findings:
             level = paint(f"{finding.level:<7}", _LEVELS[finding.level])
-            step = f"\n         -> {finding.step}" if finding.step else ""
-            click.echo(f"{level}  {finding.subject}: {finding.text}{step}")
+            step = f"\n         -> {clean(finding.step)}" if finding.step else ""
+            click.echo(f"{level}  {clean(finding.subject)}: {clean(finding.text)}{step}")
     if errors:
-        raise Failed("" if as_json else f"{errors} error{'s' if errors > 1 else ''}")
+        raise Failed("" if as_json else counted(errors, "error"))

@@ -67,7 +67,7 @@ def show(choice: PoolChoice, as_json: bool) -> None:
             (m["kind"], m["name"], m.get("visible_name", "-"), m.get("context_tokens", "-"), m["description"])
             for m in members
         ]
-        write_table(("KIND", "NAME", "SEEN AS", "TOKENS", "DESCRIPTION"), rows)
+        write_table(("KIND", "NAME", "SEEN AS", "TOKENS", "DESCRIPTION"), rows, key=1)
 
 
 @pool.command("diff")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from concertino.core.display_text import clean
+from concertino.core.display_text import clean, one_line
 from concertino.core.errors import ConcertinoError, TraceError
 from concertino.traces.board import Board
 
@@ -192,4 +192,6 @@ def _no_answer(done: Run, how: str) -> str:
         "model": "give another --model, or correct what keeps it from answering",
     }
     step = steps.get(done.stop, trace)
-    return f"the run ended without an answer: {done.stop}{f': {done.detail}' if done.detail else ''}; {step}"
+    # One line: the detail may quote a whole reply.
+    detail = f": {one_line(done.detail, 300)}" if done.detail else ""
+    return f"the run ended without an answer: {done.stop}{detail}; {step}"

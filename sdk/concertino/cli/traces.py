@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from concertino.core.errors import TraceError, UsageError
-from concertino.traces.board import Board
 
 from . import complete
-from .drive import choose_view, guarded
 from .failures import Failed
 from .options import common_options, make_strategy, view_options
 from .output import clean, one_line, show_money, write_json, write_table
-from .summary import write_summary
 
 if TYPE_CHECKING:
     from concertino.traces import Summary, Trace, TraceStore
@@ -95,7 +92,10 @@ def show(trace: str, folder: Path | None, as_json: bool) -> None:
         return
     from rich.console import Console
 
+    from concertino.traces.board import Board
+
     from .rounds import render_round
+    from .summary import write_summary
 
     board = Board()
     for record in found.records:
@@ -119,6 +119,11 @@ def follow(trace: str, folder: Path | None, live: bool | None, events: bool, as_
 
     JSON, --events: the records, one a line.
     """
+    from concertino.traces.board import Board
+
+    from .drive import choose_view, guarded
+    from .summary import write_summary
+
     path = _store(folder).find(trace)
     board = Board()
     view = choose_view(board, live=live, events=events or as_json)

@@ -6,6 +6,7 @@ begins the text anew. Only the orchestrator's own requests count: what an agent'
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ import click
 
 from concertino.core.display_text import clean
 
+_MARKUP = re.compile(r"</?[a-z_]+(>|$)")
 _KEPT = 2000
 """Characters of a text that the tail is made of."""
 
@@ -24,12 +26,13 @@ class Written:
 
     Attributes:
         answer: as far as it is there.
+        source: the request that it comes from, and its attempt.
     """
 
     def __init__(self) -> None:
         self.answer = ""
         self._other = ""
-        self._source: tuple[str, int] = ("", 0)
+        self.source: tuple[str, int] = ("", 0)
 
     def apply(self, record: Mapping[str, Any]) -> bool:
         """Take a `text` record.
@@ -40,9 +43,9 @@ class Written:
         if "/" in record["id"]:  # a request inside a call
             return False
         source = (record["id"], record["attempt"])
-        new = source != self._source
+        new = source != self.source
         if new:
-            self.answer, self._other, self._source = "", "", source
+            self.answer, self._other, self.source = "", "", source
         if record["kind"] == "answer":
             self.answer += record["text"]
         else:
@@ -56,7 +59,7 @@ class Written:
                 row for line in clean(self.answer[-_KEPT:]).split("\n") for row in textwrap.wrap(line, width) or [""]
             ]
             return "\n".join(wrapped[-lines:])
-        return " ".join(clean(self._other).split())[-width:]
+        return " ".join(_MARKUP.sub(" ", clean(self._other)).split())[-width:]
 
 
 class AnswerPrinter:
@@ -90,6 +93,10 @@ class AnswerPrinter:
             sys.stdout.flush()
             self._in_line = not piece.endswith("\n")
         self.shown = self._written.answer
+
+    def shows(self, request: str) -> bool:
+        """Whether the answer that stands there is of this request."""
+        return bool(self.shown) and self._written.source[0] == request
 
     def end(self) -> None:
         """End the line that was begun, before anything else is written."""

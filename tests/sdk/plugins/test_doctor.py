@@ -20,7 +20,7 @@ def test_a_healthy_installation_has_no_errors_and_counts_tokens_by_provider(inst
     assert [finding for finding in findings if finding.level == "error"] == []
     (good,) = about(findings, "plugin good")
     assert good.level == "ok"
-    assert good.text.startswith("acme-good 1.0: 1 members, ")
+    assert good.text.startswith("acme-good 1.0: 1 member, ")
     assert about(findings, "python")[0].level == "ok"
     assert about(findings, "traces")[0].level == "ok"
 

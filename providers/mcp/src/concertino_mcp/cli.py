@@ -127,8 +127,9 @@ def _print(one: ServerCatalogue) -> None:
     if one.error:
         click.echo(f"{declaration.name}  CANNOT BE USED  {one.error}")
         return
+    tools = "1 tool" if len(one.tools) == 1 else f"{len(one.tools)} tools"
     about = ", ".join(filter(None, [one.title, f"MCP {one.protocol}", f"{one.seconds:.1f} s"]))
-    click.echo(f"{declaration.name}  {declaration.transport}, as {declaration.kind}  {len(one.tools)} tools  ({about})")
+    click.echo(f"{declaration.name}  {declaration.transport}, as {declaration.kind}  {tools}  ({about})")
     for spec in one.tools:
         click.echo(f"  {spec.name}{'  writes' if spec.writes else ''}")
     for refusal in one.refused:

@@ -185,7 +185,8 @@ def _spec(
 
 def _plain(recording: Recording, model: str) -> str:
     count = len(recording.answers[model])
-    return f"Recorded answers of {model} to {count} questions of {', '.join(recording.sources)}."
+    questions = "1 question" if count == 1 else f"{count} questions"
+    return f"Recorded answers of {model} to {questions} of {', '.join(recording.sources)}."
 
 
 def profile(recording: Recording, model: str, verdict: str = "") -> str:

@@ -43,7 +43,14 @@ def _file(file: Path) -> Iterator[Finding]:
         yield Finding("error", subject, str(error), f"correct the file, or files in {_TABLE}")
         return
     count = sum(len(given) for by in recording.answers.values() for given in by.values())
-    text = f"{len(recording.models)} models, {len(recording.questions)} questions, {count} answers"
+    text = ", ".join(
+        f"{number} {noun if number == 1 else f'{noun}s'}"
+        for number, noun in (
+            (len(recording.models), "model"),
+            (len(recording.questions), "question"),
+            (count, "answer"),
+        )
+    )
     yield Finding("ok", subject, text)
     yield from _gaps(subject, recording)
 
@@ -54,7 +61,8 @@ def _gaps(subject: str, recording: Recording) -> Iterator[Finding]:
     partial = [model for model, by in recording.answers.items() if len(by) < every]
     if partial:
         least = min(len(recording.answers[model]) for model in partial)
-        text = f"{len(partial)} models lack answers to some questions; {partial[0]} is one, the least has {least}"
+        lack = "1 model lacks" if len(partial) == 1 else f"{len(partial)} models lack"
+        text = f"{lack} answers to some questions; {partial[0]} is one, the least has {least}"
         yield Finding("warning", subject, text, "compare models on the questions that all of them have")
     answers = [answer for by in recording.answers.values() for given in by.values() for answer in given]
     uncounted = sum(answer.input_tokens is None or answer.output_tokens is None for answer in answers)
