@@ -296,9 +296,19 @@ def _heard(api: str, body: Json, read: _Reader, tools: Sequence[Mapping[str, Any
         if not names and "final_answer" in system:
             form, ending = "code" if "<code>" in system else "end", "final_answer"
     return Heard(
-        api, body, body["model"], system, read.question, tuple(read.called), tuple(read.results), read.images,
-        names, read.calls, form, ending,
-    )  # fmt: skip
+        api,
+        body,
+        body["model"],
+        system,
+        read.question,
+        tuple(read.called),
+        tuple(read.results),
+        read.images,
+        names,
+        read.calls,
+        form,
+        ending,
+    )
 
 
 def _text_of(content: Any) -> str:
@@ -415,10 +425,17 @@ class Responses:
         }
         kept = {key: heard.body.get(key) for key in ("instructions", "text", "temperature", "top_p", "metadata")}
         self.head: Json = {
-            **kept, "id": "resp_1", "object": "response", "created_at": int(time.time()), "model": heard.model,
-            "error": None, "incomplete_details": None, "parallel_tool_calls": True, "tool_choice": "auto",
+            **kept,
+            "id": "resp_1",
+            "object": "response",
+            "created_at": int(time.time()),
+            "model": heard.model,
+            "error": None,
+            "incomplete_details": None,
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
             "tools": heard.body.get("tools") or [],
-        }  # fmt: skip
+        }
 
     @staticmethod
     def _message(text: str, status: str) -> Json:
