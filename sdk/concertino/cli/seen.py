@@ -7,7 +7,7 @@ it has learnt anyway. Without that file nothing is written.
     {"made_by": "concertino 0.1.0, concertino-bench 0.1.0",
      "settings": {"parallel-rounds": ["max_rounds", …]}, "commands": {"bench": …},
      "shared": {"toy": {"members": [["tool", "toy/calculate", "Work out …"], …], "strategies": …}},
-     "folders": {"/home/ada/shop/concertino.toml": {"mcp": {…}}}}
+     "folders": {"/home/user/shop/concertino.toml": {"mcp": {…}}}}
 
 A provider that is set up by a settings file is kept under that file, as it may be another one elsewhere.
 Invariant: a damaged or foreign file counts as empty, and a failure to write is no failure of the command.
