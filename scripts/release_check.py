@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -254,7 +255,9 @@ def _installed(release: Release, label: str, names: list[str], expected: list[Me
         imported = _succeeds([str(venv / "bin/python"), "-c", WHENCE, *(each.import_name for each in expected)], venv)
         listed = json.loads(_succeeds([str(venv / "bin/concertino"), "plugins", "--load", "--json"], venv))
     except (SetupFailed, Refused) as failure:
-        return [f"{label}: {line}" for line in str(failure).splitlines()[-12:]]
+        return [f"{label}: {line}" for part in failure.args for line in str(part).splitlines()[-12:]]
+    finally:
+        shutil.rmtree(venv, ignore_errors=True)
     wrong = [f"{label}: {line} is not from its wheel" for line in imported.splitlines() if str(venv) not in line]
     return wrong + [f"{label}: plugin {row['name']}: {row['reason']}" for row in listed if row["state"] != "loaded"]
 

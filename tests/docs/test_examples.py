@@ -13,7 +13,8 @@ from .readers import run_file
 
 FIRST = EXAMPLES / "readme.py"
 SCRIPTED = EXAMPLES / "without_a_key.py"
-SERVED = [FIRST, EXAMPLES / "application" / "few_lines.py", *EXAMPLES.glob("migration/**/*.py")]
+STREAMED = EXAMPLES / "first_stream.py"
+SERVED = [FIRST, STREAMED, EXAMPLES / "application" / "few_lines.py", *EXAMPLES.glob("migration/**/*.py")]
 """They ask a model server, so tests of their own run them."""
 
 
@@ -63,6 +64,16 @@ def test_the_readme_opens_with_ten_lines_that_ask_a_model_behind_openai_base_url
 def test_without_a_key_the_ten_lines_say_which_variable_to_set(tmp_path: Path) -> None:
     done = run_file(FIRST, tmp_path, {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""})
     assert "set the environment variable OPENAI_API_KEY" in done.stdout
+
+
+def test_the_first_stream_prints_the_answer_and_without_one_the_reason(tmp_path: Path) -> None:
+    replies = ['<tool_call>{"name": "final_answer", "arguments": {}}</tool_call>', "<answer>It is 42.</answer>"]
+    with StandIn(*replies) as server:
+        done = run_file(STREAMED, tmp_path, server.environment)
+        again = run_file(STREAMED, tmp_path, server.environment)  # no reply is left
+    assert (done.returncode, done.stdout, done.stderr) == (0, "It is 42.\n", "")
+    assert (again.returncode, "no reply is left" in again.stdout) == (0, True)
+    assert all(request["stream"] for request in server.requests)
 
 
 def test_the_readme_shows_its_two_examples_as_they_are_and_what_the_second_prints(tmp_path: Path) -> None:
