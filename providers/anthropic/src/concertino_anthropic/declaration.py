@@ -13,6 +13,7 @@ from typing import Any
 
 from concertino import Model, ModelSpec, Prices
 
+from .keys import lacking
 from .options import BASE_URL_ENV, KEY_ENV, AnthropicSettings
 from .presets import presets
 
@@ -85,6 +86,7 @@ def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
         options=known,
         endpoint=settings.base_url,
         accepts=settings.accepts,
+        lacks=partial(lacking, settings.key_env),
     )
 
 

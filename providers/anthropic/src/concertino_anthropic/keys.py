@@ -56,6 +56,16 @@ def look_up(name: str) -> str:
     return value
 
 
+def lacking(name: str) -> str:
+    """What is wrong with the key of a name, and the next step; empty if nothing is."""
+    try:
+        if name:
+            look_up(name)
+    except ProviderError as error:
+        return str(error)
+    return ""
+
+
 def redact(text: str) -> str:
     """A text without keys: those that were used here, and whatever looks like one."""
     for key in _known:
