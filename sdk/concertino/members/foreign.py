@@ -96,12 +96,24 @@ def _openai_function(declared: Mapping[str, Any], function: Callable[..., Any]) 
 
 def _langchain(found: Any) -> Iterable[ToolSpec]:
     """`langchain_core.tools.BaseTool`."""
-    schema = found.tool_call_schema
+    if found.args_schema is None:  # a `Tool`, whose only argument is a text
+        required = [name for name, each in found.args.items() if "default" not in each]
+        schema = {"properties": dict(found.args), "required": required, "additionalProperties": False}
+    else:
+        declared = found.tool_call_schema
+        schema = declared if isinstance(declared, dict) else declared.model_json_schema()
 
-    async def call(arguments: dict[str, Any]) -> Any:
-        return await found.ainvoke(arguments)
+    async def call(arguments: dict[str, Any], *, ctx: Any) -> Any:
+        if not found.handle_tool_error:
+            return await found.ainvoke(arguments)
+        # It turns its failures into texts, and only a message says which of them is one.
+        given = {"type": "tool_call", "id": ctx.call_id, "name": found.name, "args": arguments}
+        message = await found.ainvoke(given)
+        if getattr(message, "status", "success") == "error":
+            raise CallFailed.because(str(message.content))
+        return getattr(message, "content", message)
 
-    yield _made(found.name, found.description, schema if isinstance(schema, dict) else schema.model_json_schema(), call)
+    yield _made(found.name, found.description, schema, call, context="ctx")
 
 
 def _openai_agents(found: Any) -> Iterable[ToolSpec]:

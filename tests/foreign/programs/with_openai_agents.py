@@ -1,8 +1,11 @@
-"""Function tools of openai-agents."""
+"""Function tools of openai-agents, and an agent of it as a tool."""
 
 import concertino as ct
-from agents import RunContextWrapper, function_tool
+from agents import Agent, RunContextWrapper, function_tool, set_tracing_disabled
+from agents.testing import ScriptedModel, assistant_message
 from calls import show
+
+set_tracing_disabled(True)
 
 
 @function_tool
@@ -17,11 +20,15 @@ async def greet(wrapper: RunContextWrapper[str], word: str) -> str:
     return f"{word}, {wrapper.context}"
 
 
+poet = Agent(name="poet", model=ScriptedModel([[assistant_message("Rain, rain.")]]))
+
 show(
-    ct.Pool.of(weather, greet),
-    ("weather", {"city": "Bergen"}),
-    ("greet", {"word": "Hei"}),
-    ("weather", {"city": 3}),
-    ("greet", {}),
+    ct.Pool.of(weather, greet, poet.as_tool("poem", "Write a poem.")),
+    ("weather", {"city": "Bergen"}, "OK"),
+    ("greet", {"word": "Hei"}, "OK"),
+    ("poem", {"input": "about rain"}, "OK"),
+    ("weather", {"city": 3}, "PARSE_ERR"),
+    ("greet", {}, "PARSE_ERR"),
+    ("poem", {"inputs": "about rain"}, "PARSE_ERR"),
     deps="Ada",
 )

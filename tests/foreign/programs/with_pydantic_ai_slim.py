@@ -1,4 +1,6 @@
-"""A tool and a toolset of pydantic-ai."""
+"""Tools of pydantic-ai: of a function, of a JSON schema, and a toolset."""
+
+from typing import Any
 
 import concertino as ct
 from calls import show
@@ -10,6 +12,11 @@ def roll(ctx: RunContext[str], sides: int) -> str:
     return f"{ctx.deps} rolled one of {sides}"
 
 
+def total(**numbers: Any) -> int:
+    return int(sum(numbers.values()))
+
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}
 toolset = FunctionToolset()
 
 
@@ -20,10 +27,12 @@ def add(a: int, b: int = 2) -> int:
 
 
 show(
-    ct.Pool.of(Tool(roll), toolset),
-    ("roll", {"sides": 6}),
-    ("add", {"a": 1}),
-    ("roll", {"sides": "six"}),
-    ("add", {"c": 1}),
+    ct.Pool.of(Tool(roll), toolset, Tool.from_schema(total, "total", "Add up.", SCHEMA)),
+    ("roll", {"sides": 6}, "OK"),
+    ("add", {"a": 1}, "OK"),
+    ("total", {"a": 1, "b": 2}, "OK"),
+    ("roll", {"sides": "six"}, "PARSE_ERR"),
+    ("add", {"c": 1}, "PARSE_ERR"),
+    ("total", {"a": 1}, "PARSE_ERR"),
     deps="Ada",
 )

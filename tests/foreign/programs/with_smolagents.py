@@ -1,8 +1,8 @@
-"""Tools of smolagents: a function and a class."""
+"""Tools of smolagents: a function, a class, and two that it brings itself."""
 
 import concertino as ct
 from calls import show
-from smolagents import Tool, tool
+from smolagents import FinalAnswerTool, PythonInterpreterTool, Tool, tool
 
 
 @tool
@@ -28,9 +28,13 @@ class Shout(Tool):
 
 
 show(
-    ct.Pool.of(travel, Shout()),
-    ("travel", {"start": "Oslo", "hours": 2}),
-    ("shout", {"text": "hei"}),
-    ("travel", {"start": 1, "hours": 2}),
-    ("shout", {}),
+    ct.Pool.of(travel, Shout(), PythonInterpreterTool(), FinalAnswerTool()),
+    ("travel", {"start": "Oslo", "hours": 2}, "OK"),
+    ("shout", {"text": "hei"}, "OK"),
+    ("python_interpreter", {"code": "6 * 7"}, "OK"),
+    ("final_answer", {"answer": {"n": 42}}, "OK"),
+    ("travel", {"start": 1, "hours": 2}, "PARSE_ERR"),
+    ("shout", {}, "PARSE_ERR"),
+    ("python_interpreter", {"code": 42}, "PARSE_ERR"),
+    ("python_interpreter", {"code": "1 / 0"}, "EXEC_ERR"),
 )
