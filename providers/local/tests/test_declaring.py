@@ -12,7 +12,7 @@ from typing import Any
 
 import concertino_local
 import pytest
-from concertino import FailureClass, Model, ProviderError, SpecError
+from concertino import FailureClass, Image, Model, Orchestrator, Pool, ProviderError, SpecError, UsageError, tool
 from concertino.plugins import default_manager
 from concertino_local import LocalModel
 from concertino_local.folder import context_limit
@@ -34,9 +34,19 @@ def test_a_declared_model_says_what_its_folder_says(scripted: Path) -> None:
     assert not [thread for thread in threading.enumerate() if thread.name == "concertino-local"]
 
 
-def test_a_pool_file_declares_a_model_by_the_hook(scripted: Path, tmp_path: Path) -> None:
-    from concertino import Pool
+async def test_an_image_is_refused_before_anything_is_loaded(scripted: Path) -> None:
+    @tool
+    def look() -> str:
+        """Look."""
+        return ""
 
+    spec = concertino_local.model("tiny", path=str(scripted))
+    with pytest.raises(UsageError, match="tiny takes no image; it takes text"):
+        await Orchestrator(spec).run(["What is this?", Image(b"x", media_type="image/png")], pool=Pool.of(look))
+    assert not [thread for thread in threading.enumerate() if thread.name == "concertino-local"]
+
+
+def test_a_pool_file_declares_a_model_by_the_hook(scripted: Path, tmp_path: Path) -> None:
     file = tmp_path / "pool.toml"
     file.write_text(
         f'members = []\n[roles]\nworker = "local/tiny"\n[models."local/tiny"]\npath = "{scripted}"\nmax_batch = 2\n'

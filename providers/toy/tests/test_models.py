@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from random import Random
 
 import pytest
-from concertino import ChatRequest, FailureClass, Message, ProviderError, Reply, Sampling
+from concertino import (
+    ChatRequest,
+    FailureClass,
+    Image,
+    Message,
+    Orchestrator,
+    Pool,
+    ProviderError,
+    Reply,
+    Sampling,
+    UsageError,
+)
+from concertino_toy import concertino_tools
 from concertino_toy.problems.grammar import read
 from concertino_toy.problems.writer import make_question
 from concertino_toy.published import model_specs
@@ -166,3 +179,12 @@ def test_the_published_models_are_priced_and_make_models() -> None:
 
 def test_lenient_reading_reports_what_it_leaves_out() -> None:
     assert read(f"There are 5 frogs. {SHORT}{ASK}", strict=False).problems[0].unread == ["There are 5 frogs."]
+
+
+@pytest.mark.parametrize("name", ["swift", "steady", "sage", "leader", "conductor"])
+def test_an_image_is_refused_before_anything_is_asked(name: str, tmp_path: Path) -> None:
+    spec = next(spec for spec in model_specs() if spec.name == name)
+    question: list[str | Image] = ["What is this?", Image(b"\x89PNG\r\n\x1a\n", name="cat.png")]
+    with pytest.raises(UsageError, match=f"{name} takes no image; it takes text; lead with another model"):
+        Orchestrator(spec).run_sync(question, pool=Pool.of(*concertino_tools()), trace=tmp_path)
+    assert not list(tmp_path.iterdir())

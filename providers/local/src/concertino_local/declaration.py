@@ -57,6 +57,7 @@ def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
         concurrency=settings.max_batch,
         max_tokens=settings.max_tokens,
         options=dict(options),
+        accepts=(),  # it loads the text part of a model alone
         lacks=_lacking,
     )
 

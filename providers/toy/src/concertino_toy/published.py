@@ -16,7 +16,7 @@ def model_specs() -> list[ModelSpec]:
 def leader_spec() -> ModelSpec:
     """The scripted leader."""
     text = "Simulated orchestrator: a fixed policy that leads solvers, under any of the strategies."
-    return ModelSpec("leader", ScriptedLeader, description=text, prices=Prices(input=0.1, output=0.4))
+    return ModelSpec("leader", ScriptedLeader, description=text, prices=Prices(input=0.1, output=0.4), accepts=())
 
 
 def conductor_spec() -> ModelSpec:
@@ -29,4 +29,6 @@ def conductor_spec() -> ModelSpec:
         return TinyConductor()
 
     text = 'Tiny trained orchestrator: leads parallel rounds, prompt="brief", references=True; answers nothing itself.'
-    return ModelSpec("conductor", make, description=text, prices=Prices(0.0, 0.0), context=4096, max_tokens=512)
+    return ModelSpec(
+        "conductor", make, description=text, prices=Prices(0.0, 0.0), context=4096, max_tokens=512, accepts=()
+    )

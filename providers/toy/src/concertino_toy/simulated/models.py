@@ -195,4 +195,5 @@ def model_spec(name: str, skill: Skill) -> ModelSpec:
         description=f"Simulated solver of MASBENCH-style quantity questions: {strengths}.",
         prices=Prices(input=price_in, output=price_out),
         context=skill.context,
+        accepts=(),
     )
