@@ -1,4 +1,4 @@
-"""Three hooks around calls: a cache, an approval, a redaction."""
+"""Three hooks around calls: a cache, a quota, a redaction."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from typing import Any
 import concertino as ct
 
 CACHE: dict[tuple[str, str], ct.Observation] = {}
-NEEDS_APPROVAL = {"send_mail"}
+LEFT_TODAY = {"send_mail": 1}
 CARD_NUMBER = re.compile(r"\b\d{4} ?\d{4} ?\d{4} ?\d{4}\b")
 
 
@@ -15,9 +15,12 @@ def answer_from_cache(spec: ct.ToolSpec, arguments: dict[str, Any], call_id: str
     return CACHE.get((spec.name, json.dumps(arguments, sort_keys=True)))
 
 
-def ask_for_approval(spec: ct.ToolSpec, arguments: dict[str, Any], call_id: str) -> None:
-    if spec.short_name in NEEDS_APPROVAL:
-        raise PermissionError(f"{spec.short_name} needs a person's approval, and nobody gave it")
+def keep_the_quota(spec: ct.ToolSpec, arguments: dict[str, Any], call_id: str) -> None:
+    left = LEFT_TODAY.get(spec.short_name)
+    if left == 0:
+        raise PermissionError(f"the quota of {spec.short_name} is used up for today")
+    if left is not None:
+        LEFT_TODAY[spec.short_name] = left - 1
 
 
 def redact(spec: ct.ToolSpec, observation: ct.Observation) -> ct.Observation | None:

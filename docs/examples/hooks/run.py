@@ -3,7 +3,7 @@
 import asyncio
 
 import concertino as ct
-from around_calls import CACHE, answer_from_cache, ask_for_approval, redact
+from around_calls import CACHE, answer_from_cache, keep_the_quota, redact
 
 
 @ct.tool
@@ -24,10 +24,11 @@ async def main() -> None:
     calls = [
         ct.Call("read_order", {"number": 7}),
         ct.Call("read_order", {"number": 8}),
+        ct.Call("send_mail", {"to": "Ada"}),
         ct.Call("send_mail", {"to": "everybody"}),
     ]
     async with ct.Executor() as executor:
-        hooks = {"before": [answer_from_cache, ask_for_approval], "after": [redact]}
+        hooks = {"before": [answer_from_cache, keep_the_quota], "after": [redact]}
         for seen in await executor.run(calls, pool, **hooks):
             print(seen.status, seen.content or seen.error.message, "(replayed)" if seen.replayed else "")
 
