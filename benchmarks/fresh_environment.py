@@ -63,9 +63,14 @@ def measure(address: str, model: str) -> tuple[list[float], str]:
         script = "\n".join(f"{line} || exit 1\necho done >&2" for line in lines[:-1]) + f"\nexec {lines[-1]}\n"
         began = time.monotonic()
         shell = subprocess.Popen(
-            ["/bin/sh", "-c", script], cwd=folder, env={**kept, "PIP_NO_CACHE_DIR": "1"}, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+            ["/bin/sh", "-c", script],
+            cwd=folder,
+            env={**kept, "PIP_NO_CACHE_DIR": "1"},
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         assert shell.stdout is not None
         assert shell.stderr is not None
         errors = []

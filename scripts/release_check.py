@@ -201,8 +201,11 @@ def agreed(release: Release) -> str:
         project = member.pyproject["project"]
         if project["version"] != version:
             wrong.append(f"{member.relative}/pyproject.toml: version {project['version']}; the SDK has {version}")
-        wrong += [f"{member.name} requires {text}; expected {_range(version)}" for text in _siblings(project) if not
-                  text.endswith(_range(version))]  # fmt: skip
+        wrong += [
+            f"{member.name} requires {text}; expected {_range(version)}"
+            for text in _siblings(project)
+            if not text.endswith(_range(version))
+        ]
     heading = re.search(r"^## \[(.+?)\] - (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
@@ -344,9 +347,14 @@ def _succeeds(command: list[str], folder: Path | None = None, more: dict[str, st
     """What a command prints. Raises Refused with the end of all that it printed if it fails."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "CONCERTINO_"))}
     done = subprocess.run(
-        command, cwd=folder, env={**kept, "NO_COLOR": "1", **(more or {})}, capture_output=True, text=True, check=False,
+        command,
+        cwd=folder,
+        env={**kept, "NO_COLOR": "1", **(more or {})},
+        capture_output=True,
+        text=True,
+        check=False,
         stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     if done.returncode:
         raise Refused(*(done.stdout + done.stderr).splitlines()[-12:])
     return done.stdout

@@ -28,8 +28,10 @@ def test_a_second_version_becomes_the_latest_and_the_first_one_stays(site: Path,
     (site / "index.html").write_text("second", encoding="utf-8")
     assert publish(site, pages, "0.10.1") == ["0.10", "0.9"]
     assert [(pages / name / "index.html").read_text() for name in ("0.9", "0.10", "latest")] == [
-        "first", "second", "second",
-    ]  # fmt: skip
+        "first",
+        "second",
+        "second",
+    ]
     assert listed(pages) == [
         {"version": "0.10", "title": "0.10.1", "aliases": ["latest"]},
         {"version": "0.9", "title": "0.9.0", "aliases": []},

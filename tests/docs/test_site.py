@@ -64,10 +64,24 @@ def test_nothing_of_a_page_is_fetched_from_elsewhere() -> None:
 @pytest.mark.parametrize(
     "word",
     [
-        "quickstart", "LLM", "FastAPI", "streaming", "guardrail", "Anthropic", "Claude", "Ollama", "Azure", "Gemini",
-        "Jupyter", "RAG", "function calling", "human in the loop", "structured output", "LangGraph",
+        "quickstart",
+        "LLM",
+        "FastAPI",
+        "streaming",
+        "guardrail",
+        "Anthropic",
+        "Claude",
+        "Ollama",
+        "Azure",
+        "Gemini",
+        "Jupyter",
+        "RAG",
+        "function calling",
+        "human in the loop",
+        "structured output",
+        "LangGraph",
     ],
-)  # fmt: skip
+)
 def test_the_search_of_the_site_finds(word: str) -> None:
     found = [page for page in PAGES if re.search(rf"\b{word}\b", page.read_text(encoding="utf-8"), re.IGNORECASE)]
     assert found

@@ -68,10 +68,20 @@ class Client:
 
     async def ask(self) -> None:
         scope = {
-            "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "POST",
-            "scheme": "http", "path": "/ask", "raw_path": b"/ask", "query_string": b"", "root_path": "",
-            "headers": [(b"content-type", b"application/json")], "client": None, "server": ("test", 80), "state": {},
-        }  # fmt: skip
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": "/ask",
+            "raw_path": b"/ask",
+            "query_string": b"",
+            "root_path": "",
+            "headers": [(b"content-type", b"application/json")],
+            "client": None,
+            "server": ("test", 80),
+            "state": {},
+        }
         await self.app(scope, self.receive, self.send)
 
     @property

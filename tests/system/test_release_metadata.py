@@ -86,10 +86,14 @@ def test_site_changelog_and_citation_name_the_version_and_the_addresses_of_the_p
 @pytest.mark.parametrize(
     "file",
     [
-        "CITATION.cff", "LICENSE", ".github/SECURITY.md", ".github/CODE_OF_CONDUCT.md",
-        ".github/PULL_REQUEST_TEMPLATE.md", ".github/ISSUE_TEMPLATE/config.yml",
+        "CITATION.cff",
+        "LICENSE",
+        ".github/SECURITY.md",
+        ".github/CODE_OF_CONDUCT.md",
+        ".github/PULL_REQUEST_TEMPLATE.md",
+        ".github/ISSUE_TEMPLATE/config.yml",
     ],
-)  # fmt: skip
+)
 def test_a_file_that_hosts_look_for_is_there(file: str) -> None:
     assert (ROOT / file).read_text(encoding="utf-8").strip()
 
