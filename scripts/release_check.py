@@ -156,13 +156,13 @@ def rendered(release: Release) -> str:
             wrong.append(f"{member.name}: the README is not rendered")
             continue
         count += len(links)
-        wrong += [f"{member.name}: {link}: {reason}" for link in links if (reason := _wrong_with(link, urls))]
+        wrong += [f"{member.name}: {link}: {reason}" for link in links if (reason := wrong_with(link, urls))]
     if wrong:
         raise Refused(*wrong)
     return f"{len(files)} pages, {count} links"
 
 
-def _wrong_with(link: str, urls: dict[str, str]) -> str:
+def wrong_with(link: str, urls: dict[str, str]) -> str:
     """What is wrong with a link of a README: not absolute, or to a page or file of ours that does not exist."""
     if not link.startswith(("#", "https://")):
         return "not an absolute https address"
