@@ -49,6 +49,8 @@ def call(name: str, arguments: str, choice: PoolChoice, budget: str, as_json: bo
 
     from concertino.core.budget import Budget
 
+    if not name.strip():
+        raise UsageError("the name is empty; give that of a tool or an agent; `concertino tools` lists them")
     pool = choice.open()
     seen = asyncio.run(_call(pool, name, _read(arguments), Budget.parse(budget)))
     if seen.error is not None and seen.error.code == "unknown_name":

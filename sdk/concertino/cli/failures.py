@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -106,9 +107,7 @@ def _usage(error: click.UsageError) -> str:
     if _is_help(error):
         return f"which command? see {error.ctx.command_path if error.ctx else 'concertino'} --help"
     text = " ".join(error.format_message().split()).rstrip(".")
-    text = text[:1].lower() + text[1:]
-    if ". (Did you mean " in text:
-        text = text.replace(". (Did you mean ", "; did you mean ").removesuffix(")")
+    text = re.sub(r"\.? \(?Did you mean (.*?)\)?$", r"; did you mean \1", text[:1].lower() + text[1:])
     # Our own messages say the next step.
     return f"{text}; see {error.ctx.command_path} --help" if error.ctx and "; " not in text else text
 

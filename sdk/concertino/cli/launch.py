@@ -64,7 +64,7 @@ def start(question: str, display: Display, order: Order) -> None:
     strategy = make_strategy(order.strategy, order.settings)
     session = _session(order)
     recording = open_recording(order.record, order.replay)
-    pool = order.choice.open(**({"orchestrator": order.model} if order.model else {}))
+    pool = order.choice.open(**({"orchestrator": order.model} if order.model is not None else {}))
     check_leader(pool, asked=order.replay is None)
     if not display.for_programs:
         warn_about_broken_plugins()

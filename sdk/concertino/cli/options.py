@@ -68,8 +68,13 @@ class PoolChoice:
                 raise PoolError(f"`pool` in {settings.file}: {error}; correct it, or give --pool FILE") from error
             raise
         for role, name in {**dict(self.roles), **roles}.items():
+            if not name.strip():
+                option = "--model" if role == "orchestrator" else f"--bind {role}="
+                raise UsageError(f"{option} is empty; expected provider/name, such as openai/gpt-5.4-mini")
             # A full name needs no look at the members, so that only its own plugin is imported.
             pool = pool.bind(**{role: name if "/" in name else _full_name(pool, name)})
+        if not all(pattern.strip() for pattern in (*self.only, *self.without)):
+            raise UsageError("--only and --without: a pattern is empty; expected a name, or 'provider/*'")
         pool = pool.only(*self.only) if self.only else pool
         return pool.without(*self.without) if self.without else pool
 
@@ -150,8 +155,9 @@ def make_strategy(name: str | None, settings: tuple[str, ...]) -> Strategy:
     chosen = installed_strategy(name)
     defaults: dict[str, object] = {f.name: f.default for f in fields(chosen)} if is_dataclass(chosen) else {}
     values = dict(_setting(text, name, list(defaults)) for text in settings)
+    written = {text.partition("=")[0]: text for text in settings}
     for key, value in values.items():
-        _check_kind(f"--set {key}={value}", defaults[key], value)
+        _check_kind(f"--set {written[key]}", defaults[key], value)
     try:
         return chosen(**values)
     except TypeError as error:

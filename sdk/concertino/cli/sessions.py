@@ -164,6 +164,6 @@ def _existing(name: str, folder: Path | None) -> Session:
     session = Session(name, folder)
     if not session.path.is_file():
         known = [each.name for each in Session.all(folder)]
-        there = suggestion(name, known, "" if known else 'there is none; concertino run "…" --session NAME begins one')
+        there = suggestion(name, known) if known else f'concertino run "…" --session {name} begins it'
         raise UsageError(f"there is no session {name!r} in {session.store.folder}; {there}")
     return session

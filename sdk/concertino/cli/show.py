@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from concertino.core.display_text import clean, one_line
-from concertino.core.errors import ConcertinoError, TraceError
+from concertino.core.documents import why_unusable
+from concertino.core.errors import ConcertinoError, UsageError
 from concertino.traces.board import Board
 
 from .drive import choose_view, drive
@@ -130,9 +131,13 @@ def _told(error: Exception, board: Board, path: Path | None, how: str) -> Except
     if isinstance(error, OutputLost):
         kept = "" if path is None else f"; the run is kept: concertino traces show {shlex.quote(str(path))}"
         return OutputLost(f"{error}{kept}")
-    if isinstance(error, TraceError) and not board.run_id:  # before its first record
-        step = "record the run elsewhere with --trace FOLDER, or not at all with --no-trace"
-        return TraceError(f"{str(error).rstrip('.')}; {step}")
+    system = next((each for each in (error, error.__cause__) if isinstance(each, OSError)), None)
+    if system is not None and not board.run_id:  # before its first record
+        place = path.parent if path is not None else system.filename
+        return UsageError(
+            f"the run cannot be recorded in {place}: {why_unusable(system)}; record it elsewhere with --trace FOLDER, "
+            "or not at all with --no-trace"
+        )
     if isinstance(error, ConcertinoError):
         return error
     return RunError(f"the run crashed: {type(error).__name__}: {error}{how}")

@@ -231,6 +231,8 @@ def export(trace: str, form: str, output: Path | None, folder: Path | None, as_j
 def _store(folder: Path | None) -> TraceStore:
     from concertino.traces import TraceStore
 
+    if folder is not None and not folder.is_dir():
+        raise UsageError(f"--folder {folder}: {'it is a file' if folder.exists() else 'folder not found'}; give a folder")
     return TraceStore(folder)
 
 

@@ -14,6 +14,10 @@ from typing import Any
 from .errors import PoolError, UsageError
 
 
+_NAMED = 6
+_SUFFIXES = (".toml", ".yaml", ".yml")
+
+
 def read_document(path: Path, *, suffix: str | None = None, error: type[UsageError] = PoolError) -> dict[str, Any]:
     """The table in a file.
 
@@ -25,12 +29,14 @@ def read_document(path: Path, *, suffix: str | None = None, error: type[UsageErr
     Raises:
         UsageError: the file is missing, not text, of an unknown format or malformed; names file and line.
     """
+    if path.is_dir():
+        raise error(f"{path}: it is a folder; expected a file{_near(path / 'x')}")
     kind = _format(path, suffix, error)
     try:
         # Some editors begin a file with a byte-order mark, which plain UTF-8 would leave in the first key.
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise error(f"{path}: file not found") from None
+        raise error(f"{path}: file not found{_near(path)}") from None
     except (OSError, UnicodeDecodeError) as cause:
         raise error(f"{path}: cannot be read: {why_unusable(cause)}") from cause
     data = _parse_toml(path, text, error) if kind == "toml" else _parse_yaml(path, text, error)
@@ -71,6 +77,21 @@ def why_unusable(cause: OSError | UnicodeError) -> str:
     return getattr(cause, "strerror", None) or str(cause)
 
 
+def _near(path: Path) -> str:
+    """The documents beside a file that is not there, as the end of a message."""
+    from concertino.schema import near_names
+
+    try:
+        there = sorted(each.name for each in path.parent.iterdir() if each.suffix in _SUFFIXES)
+    except OSError:
+        return ""
+    # Without the suffix, which makes all of them alike.
+    near = near_names(path.stem, [name.rpartition(".")[0] for name in there], limit=1)
+    if near:
+        return f"; did you mean {next(name for name in there if name.startswith(near[0]))!r}?"
+    return f"; there are {', '.join(there[:_NAMED])}{', …' if len(there) > _NAMED else ''}" if there else ""
+
+
 def check_keys(place: str, given: Iterable[str], known: Iterable[str], error: type[UsageError]) -> None:
     """Refuse unknown keys.
 
@@ -88,7 +109,7 @@ def check_keys(place: str, given: Iterable[str], known: Iterable[str], error: ty
 
 def _format(path: Path, suffix: str | None, error: type[UsageError]) -> str:
     suffix = path.suffix if suffix is None else suffix
-    if suffix not in (".toml", ".yaml", ".yml"):
+    if suffix not in _SUFFIXES:
         raise error(f"{path}: unsupported extension {suffix!r}; expected .toml, .yaml or .yml")
     return "toml" if suffix == ".toml" else "yaml"
 
