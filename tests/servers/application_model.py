@@ -21,8 +21,9 @@ from pathlib import Path
 import script
 import tiny_model
 from environment import VENV, exclusive
-from launch import _SETTINGS, PLACES, NotReady, _require
+from launch import _SETTINGS, NotReady, _require
 from script import Exchange, call, user
+from servers import PLACES
 
 NAME = "gpt-5.4-mini"
 SHARPER = 200.0

@@ -65,10 +65,9 @@ def _greeted(heard: Heard) -> Turn:
 def _toured(heard: Heard) -> Turn:
     if "ask_guide" not in heard.called:
         tools = [tool.get("function", tool) for tool in heard.body.get("tools") or ()]
-        offered = next(
-            (tool["parameters"]["properties"] for tool in tools if tool.get("name") == "ask_guide"), {"task": {}}
-        )
-        return calling(("ask_guide", {next(iter(offered)): "What is to be seen in Rome?"}))
+        offered = [tool["parameters"]["properties"] for tool in tools if tool.get("name") == "ask_guide"]
+        argument = next(iter(offered[0])) if offered else "task"
+        return calling(("ask_guide", {argument: "What is to be seen in Rome?"}))
     return answering("See the Forum." if "The Forum." in str(heard.results) else "I do not know.")
 
 
