@@ -16,6 +16,8 @@ SCRIPTED = EXAMPLES / "without_a_key.py"
 STREAMED = EXAMPLES / "first_stream.py"
 SERVED = [FIRST, STREAMED, EXAMPLES / "application" / "few_lines.py", *EXAMPLES.glob("migration/**/*.py")]
 """They ask a model server, so tests of their own run them."""
+FOREIGN = sorted(EXAMPLES.glob("foreign/*_langchain.py")) + sorted(EXAMPLES.glob("foreign/*_openai_agents.py"))
+"""They need another framework, so `tests/foreign` runs them in an environment of its own."""
 
 
 def _followed() -> set[str]:
@@ -33,7 +35,7 @@ def _followed() -> set[str]:
 REST = sorted(
     file
     for file in EXAMPLES.rglob("*.py")
-    if file.name not in _followed() and not file.name.startswith("test_") and file not in SERVED
+    if file.name not in _followed() and not file.name.startswith("test_") and file not in (*SERVED, *FOREIGN)
 )
 
 

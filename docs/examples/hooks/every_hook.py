@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import concertino as ct
@@ -69,6 +70,21 @@ def concertino_declare_model(name: str, options: dict[str, Any]) -> ct.ModelSpec
 
 
 # --8<-- [end:concertino_declare_model]
+# --8<-- [start:concertino_members_from]
+def phrase(text: str) -> ct.ToolSpec:
+    return ct.ToolSpec.from_schema(text.split()[0], f"Says: {text}", {"type": "object"}, lambda arguments: text)
+
+
+@ct.hookimpl
+def concertino_members_from(source: Any, settings: ct.ProviderSettings) -> list[ct.ToolSpec] | None:
+    if not isinstance(source, Path) or source.suffix != ".phrases":
+        return None
+    if not (lines := source.read_text(encoding="utf-8").splitlines()):
+        raise ct.UsageError(f"{source}: expected one phrase on each line")
+    return [phrase(line) for line in lines]
+
+
+# --8<-- [end:concertino_members_from]
 # --8<-- [start:concertino_strategies]
 class Quick(ct.ParallelRounds):
     """Two rounds at most."""
