@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -33,6 +34,10 @@ COMMANDS = (
     "export OPENAI_BASE_URL={address} OPENAI_API_KEY=any",
     f"./.venv/bin/python first_stream.py openai/{{model}} '{QUESTION}'",
 )
+
+
+SHORT = re.compile(rf"\./\.venv/bin/| --quiet|{re.escape(str(ROOT))}/| OPENAI_API_KEY=any| '{QUESTION}'")
+"""What is left out where a command names a row."""
 
 
 @contextlib.contextmanager
@@ -86,6 +91,12 @@ def measure(address: str, model: str) -> tuple[list[float], str]:
     return ends, said.strip()
 
 
+def _used() -> float:
+    """Seconds of a processor that commands which have ended took, with their own children."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def main() -> None:
     """Measure once and print a row for each command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -94,16 +105,15 @@ def main() -> None:
     if not list((ROOT / "dist").glob("concertino-*.whl")):
         sys.exit("dist/ has no wheels; run: make dist")
     with server(chosen) as (address, model):
+        before = _used()
         ends, said = measure(address, model)
+        used = _used() - before
     rows = []
     for number, (line, end) in enumerate(zip(COMMANDS, ends, strict=True)):
-        words = (
-            line.replace(str(ROOT / "dist"), "dist").partition(" OPENAI_API_KEY")[0].format(address="...", model=model)
-        )
+        words = SHORT.sub("", line).format(address="...", model=model)
         rows.append(Row("fresh", f" {words}", end - (ends[number - 1] if number else 0), "s"))
     rows.append(Row("fresh", f" {len(COMMANDS)} commands, to the first character", ends[-1], "s", target=BAR))
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)  # of the commands, and of pip's and the program's own children
-    rows.append(Row("fresh", " the same in seconds of a processor", used.ru_utime + used.ru_stime, "s"))
+    rows.append(Row("fresh", " the same in seconds of a processor", used, "s"))
     facts = machine()
     print(f"{facts['date']}, Python {facts['python']}, {facts['cores']} cores; server: {chosen}; it said {said!r}")
     print(table(rows))

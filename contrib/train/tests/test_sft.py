@@ -410,7 +410,7 @@ def test_settings_become_trl_s_arguments(tmp_path: Path) -> None:
     assert (found.bf16, found.fp16, found.use_cpu, found.max_length, found.packing) == (False, False, True, None, False)
     assert (str(found.lr_scheduler_type.value), found.warmup_steps) == ("constant_with_warmup", 3)
     assert found.train_sampling_strategy == "sequential"
-    with pytest.raises(ct.UsageError, match="batch=10 is no multiple of micro_batch=4"):
+    with pytest.raises(ct.UsageError, match="batch=10 is not a multiple of micro_batch=4"):
         sft_arguments(settings(tmp_path, batch=10), 40)
 
 

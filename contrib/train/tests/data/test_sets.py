@@ -337,7 +337,7 @@ ONE = '{"id": "c", "messages": [{"role": "user", "text": "x"}], "own": [0], "tra
     [
         ("[]", "a conversation is an object; got list"),
         ('{"id": "c"}', "messages, own, train is missing"),
-        ('{"id": "c", "messages": [], "own": [], "train": [], "flags": []}', "'flags' is no part of a conversation"),
+        ('{"id": "c", "messages": [], "own": [], "train": [], "flags": []}', "'flags' is not part of a conversation"),
         (ONE.replace("user", "bot"), "message 0 is .*a role of"),
         (ONE.replace("[0]", "[7]"), "and there are 1 messages"),
         (ONE.replace("[0]", '["y"]'), "no conversation: Value"),

@@ -54,7 +54,7 @@ def from_row(row: Any) -> RoleConversation:
     if missing := [name for name in _NEEDED if name not in row]:
         raise UsageError(f"{', '.join(missing)} is missing; a conversation has {', '.join(_NEEDED)}")
     if unknown := sorted(set(row) - _KNOWN):
-        raise UsageError(f"{unknown[0]!r} is no part of a conversation; there are {', '.join(sorted(_KNOWN))}")
+        raise UsageError(f"{unknown[0]!r} is not part of a conversation; there are {', '.join(sorted(_KNOWN))}")
     try:
         messages = tuple(_message(number, data) for number, data in enumerate(row["messages"]))
         faults = {int(place): tuple(codes) for place, codes in row.get("faults", {}).items()}

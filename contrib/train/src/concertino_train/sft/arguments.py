@@ -114,7 +114,7 @@ def sft_arguments(settings: SftSettings, rows: int) -> TrainingArguments:
     passes, left = divmod(settings.batch, micro * arguments.world_size)
     if left:
         raise UsageError(
-            f"batch={settings.batch} is no multiple of micro_batch={micro} times {arguments.world_size} processes; "
+            f"batch={settings.batch} is not a multiple of micro_batch={micro} times {arguments.world_size} processes; "
             "choose one that is"
         )
     # Behind the constructor, as the number of processes is known from then on.
