@@ -323,7 +323,7 @@ class PolicyServer:
         """The first answer of new weights: with numbers that are numbers, and nothing out of the old cache."""
         answer = await self._probe(wire, model)
         if not all(math.isfinite(value) for value in answer.logprobs):
-            raise ProviderError(f"the new weights answer with log-probabilities that are not numbers: {answer.logprobs}")
+            raise ProviderError(f"the new weights answer with log-probabilities that are no numbers: {answer.logprobs}")
         if answer.cached_tokens:
             raise ProviderError(f"{answer.cached_tokens} ids of a prompt still come from the cache of the old weights")
 
