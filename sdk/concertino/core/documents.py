@@ -13,7 +13,6 @@ from typing import Any
 
 from .errors import PoolError, UsageError
 
-
 _NAMED = 6
 _SUFFIXES = (".toml", ".yaml", ".yml")
 

@@ -1,7 +1,7 @@
 """Services and servers whose models may be named without a declaration: the variables with their keys, and addresses.
 
-Messages, `concertino doctor`, `concertino init` and completion read these tables; the provider itself has its own, and a
-test holds the two together. A service of anybody else's package is unknown here, and loses nothing by it.
+Messages, `concertino doctor`, `concertino init` and completion read these tables; the provider itself has its own, and
+a test holds the two together. A service of anybody else's package is unknown here, and loses nothing by it.
 """
 
 from __future__ import annotations

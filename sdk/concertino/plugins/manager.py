@@ -459,7 +459,7 @@ class PluginManager:
         """What loaded providers have given so far: `members`, and what each list hook returned. Asks nobody."""
         with self._locked():
             loaded = [plugin for plugin in self._plugins.values() if plugin.state == "loaded"]
-            members = {plugin.name: {"members": list(plugin.members)} for plugin in loaded if plugin.members is not None}
+            members = {row.name: {"members": list(row.members)} for row in loaded if row.members is not None}
             return {plugin.name: {**members.get(plugin.name, {}), **plugin.results} for plugin in loaded}
 
     def findings(self, name: str) -> list[Finding]:
@@ -603,9 +603,7 @@ class PluginManager:
         refuse_equal_names(members)
         plugin.members = members
 
-    def _guarded(
-        self, plugin: PluginRow, doing: str, function: Callable[[], Any], seconds: float | None = None
-    ) -> Any:
+    def _guarded(self, plugin: PluginRow, doing: str, function: Callable[[], Any], seconds: float | None = None) -> Any:
         return guarded(function, doing, plugin.declarations[0].package, seconds or self._seconds)
 
 

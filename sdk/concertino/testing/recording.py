@@ -76,7 +76,9 @@ class Recorder:
         self.mode = mode
         self.misses: list[str] = []
         if mode == "replay" and not self.path.is_file():
-            raise UsageError(f"{path}: recording not found; run once with mode='record' (on the command line --record) to make it")
+            raise UsageError(
+                f"{path}: recording not found; run once with mode='record' (on the command line --record) to make it"
+            )
         self._mask = [re.compile(pattern) for pattern in mask]
         self._file = RecordingFile(self.path)
         if mode in ("replay", "auto"):

@@ -132,7 +132,7 @@ def test_a_file_that_is_wrong_is_the_user_s_mistake_in_the_plugin_s_words(tmp_pa
 
 def test_a_broken_hook_names_its_plugin(manager: PluginManager, lines: Path) -> None:
     manager.register(Broken(), "broken")
-    with pytest.raises(ct.PluginError, match=r"plugin 'broken' .* cannot read .*two\.lines: .*\[0\] is int 3; expected"):
+    with pytest.raises(ct.PluginError, match=r"'broken' .* cannot read .*two\.lines: .*\[0\] is int 3; expected"):
         ct.Pool.of(lines)
     with pytest.raises(ct.PluginError, match=r"plugin 'broken' .* cannot read Box .*RuntimeError: it fell over"):
         ct.Pool.of(Box())

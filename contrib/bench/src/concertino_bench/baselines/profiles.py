@@ -166,7 +166,8 @@ class RouterProfile:
             step = "make one with RouterProfile.fit(rows).save(path)"
             raise UsageError(f"router profile {path}: file not found; {step}") from None
         except (OSError, ValueError, RecursionError) as error:
-            raise UsageError(f"router profile {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+            why = getattr(error, "strerror", None) or error
+            raise UsageError(f"router profile {path}: cannot be read: {why}") from None
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             given = data.get("format") if isinstance(data, dict) else type(data).__name__
             raise UsageError(f"router profile {path}: its format is {given!r}; expected {FORMAT!r}")

@@ -171,7 +171,8 @@ class ReplyTrust:
         except FileNotFoundError:
             raise UsageError(f"reply trust {path}: file not found; {step}") from None
         except (OSError, ValueError, RecursionError) as error:
-            raise UsageError(f"reply trust {path}: cannot be read: {getattr(error, 'strerror', None) or error}; {step}") from None
+            why = getattr(error, "strerror", None) or error
+            raise UsageError(f"reply trust {path}: cannot be read: {why}; {step}") from None
         found = data.get("format") if isinstance(data, dict) else None
         if found != FORMAT or data.get("signs") != list(SIGNS):
             raise UsageError(

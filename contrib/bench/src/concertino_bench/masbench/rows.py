@@ -90,7 +90,9 @@ def read_jsonl(path: str | Path, *, split: str = "") -> Iterator[Task]:
         try:
             yield from _rows(file, path, split)
         except UnicodeDecodeError:
-            raise RowError(f"{path}: not UTF-8 text; expected JSON Lines, as `concertino bench generate` writes") from None
+            raise RowError(
+                f"{path}: not UTF-8 text; expected JSON Lines, as `concertino bench generate` writes"
+            ) from None
 
 
 def _rows(lines: Iterable[str], path: str | Path, split: str) -> Iterator[Task]:

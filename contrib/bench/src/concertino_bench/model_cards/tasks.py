@@ -106,7 +106,8 @@ def load_tasks(path: str | Path | None = None) -> tuple[Task, ...]:
         # Editors on Windows put a byte order mark in front.
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}; expected a JSONL file of tasks, in UTF-8") from error
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path}: cannot be read: {why}; expected a JSONL file of tasks, in UTF-8") from error
     return _read(str(path), text)
 
 

@@ -47,7 +47,8 @@ class Folder:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise DataError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}; remove it to have it made again") from error
+            why = getattr(error, "strerror", None) or error
+            raise DataError(f"{file} cannot be read: {why}; remove it to have it made again") from error
 
     def save(self, name: str, data: Any) -> None:
         """Write an artefact, whole or not at all.
