@@ -72,7 +72,8 @@ def concertino_declare_model(name: str, options: dict[str, Any]) -> ct.ModelSpec
 # --8<-- [end:concertino_declare_model]
 # --8<-- [start:concertino_members_from]
 def phrase(text: str) -> ct.ToolSpec:
-    return ct.ToolSpec.from_schema(text.split()[0], f"Says: {text}", {"type": "object"}, lambda arguments: text)
+    name = text.split(maxsplit=1)[0]
+    return ct.ToolSpec.from_schema(name, f"Says: {text}", {"type": "object"}, lambda arguments: text)
 
 
 @ct.hookimpl
