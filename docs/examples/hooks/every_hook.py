@@ -118,6 +118,19 @@ def concertino_rankings() -> list[ct.Ranking]:
 
 
 # --8<-- [end:concertino_rankings]
+# --8<-- [start:concertino_guards]
+@ct.guard("answer")
+def short(answer: str) -> ct.Deny | None:
+    """An answer fits into one line of a screen."""
+    return ct.Deny("at most 80 characters") if len(answer) > 80 else None
+
+
+@ct.hookimpl
+def concertino_guards() -> list[ct.Guard]:
+    return [short]
+
+
+# --8<-- [end:concertino_guards]
 # --8<-- [start:concertino_before_call]
 @ct.hookimpl
 def concertino_before_call(spec: ct.ToolSpec, arguments: dict[str, Any], call_id: str) -> ct.Observation | None:

@@ -13,7 +13,7 @@ from .stand_in import StandIn
 
 OPUS = "claude-opus-5-5"
 HAIKU = "claude-haiku-4-5"
-ADD = {
+ADD: dict[str, Any] = {
     "type": "function",
     "function": {
         "name": "add",

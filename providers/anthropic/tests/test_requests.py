@@ -55,7 +55,7 @@ async def test_tools_are_called_and_their_results_go_back_in_one_message() -> No
         more = Message("user", "Budget: 3")
         answer = await model.chat(ChatRequest([question, Message.of(reply), *results, more], [ADD]))
     assert (answer.text, answer.finish_reason) == ("3", "stop")
-    schema = ADD["function"]["parameters"]  # type: ignore[index]
+    schema = ADD["function"]["parameters"]
     assert server.bodies[0]["tools"] == [{"name": "add", "description": "Add two integers.", "input_schema": schema}]
     assert contents(server.bodies[1])[2] == (
         "user",

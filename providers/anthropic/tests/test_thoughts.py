@@ -70,7 +70,7 @@ def other_question(messages: list[Message]) -> ChatRequest:
 
 
 def other_tools(messages: list[Message]) -> ChatRequest:
-    return ChatRequest(messages, [ADD, {**ADD, "function": {**ADD["function"], "name": "more"}}])  # type: ignore[dict-item]
+    return ChatRequest(messages, [ADD, {**ADD, "function": {**ADD["function"], "name": "more"}}])
 
 
 def no_tools(messages: list[Message]) -> ChatRequest:

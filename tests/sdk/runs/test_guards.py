@@ -437,8 +437,10 @@ def no_guard() -> None:
 
 
 def test_wrong_declarations_are_refused_with_what_is_expected() -> None:
+    wrong_stage: Any = "calls"
+    wrong_guards: Any = [print]
     with pytest.raises(ct.SpecError, match="expected one of question, call, result, answer"):
-        ct.guard("calls")(any_guard)  # type: ignore[arg-type]
+        ct.guard(wrong_stage)(any_guard)
     with pytest.raises(ct.SpecError, match=r"what it looks at, and maybe a Context"):
         ct.guard("call")(no_guard)
     with pytest.raises(ct.SpecError, match="only"):
@@ -447,7 +449,7 @@ def test_wrong_declarations_are_refused_with_what_is_expected() -> None:
         ct.guard("call", beside=True)(any_guard)
     model = ScriptedModel("x")
     with pytest.raises(ct.UsageError, match=r"make a guard with @concertino.guard"):
-        ct.Orchestrator(model, guards=[print])  # type: ignore[list-item]
+        ct.Orchestrator(model, guards=wrong_guards)
     with pytest.raises(ct.UsageError, match="two are called 'passes'"):
         ct.Orchestrator(model, guards=[passes, passes])
     with pytest.raises(ct.UsageError, match="expected 'provider/name'"):
