@@ -172,7 +172,7 @@ class CommandGroup(click.Group):
                 from . import shells  # noqa: F401 (click finds them by the variable)
             code = super().main(readable(given), *args[1:], **options)
         except Exception as error:
-            sys.exit(report(error, given))
+            sys.exit(0 if completing else report(error, given))  # a key press has no place for an error
         finally:
             if not completing:
                 from .seen import remember

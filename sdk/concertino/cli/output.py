@@ -116,10 +116,19 @@ def write_fields(fields: Mapping[str, object]) -> None:
 
 
 def _wrapped(line: str, room: int) -> list[str]:
-    # Escape sequences count as characters, and what is coloured is short.
-    if not room or len(line) <= room or "\x1b" in line:
+    if not room or len(click.unstyle(line)) <= room:
         return [line]
-    return textwrap.wrap(line, room, drop_whitespace=True, break_on_hyphens=False) or [line]
+    if "\x1b" not in line:
+        return textwrap.wrap(line, room, break_on_hyphens=False) or [line]
+    # Between words alone: a colour must not be cut in two, and escape sequences take no room.
+    rows = [""]
+    for word in line.split(" "):
+        longer = f"{rows[-1]} {word}" if rows[-1] else word
+        if len(click.unstyle(longer)) <= room:
+            rows[-1] = longer
+        else:
+            rows.append(word)
+    return rows
 
 
 def _cell(text: str, width: int, colours: Mapping[str, str] | None) -> str:

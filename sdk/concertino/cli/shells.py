@@ -112,7 +112,7 @@ class _Shell(ShellComplete):
 
     def complete(self) -> str:
         """The whole answer."""
-        return "".join(f"{line}\n" for line in super().complete().splitlines() if line)
+        return "\n".join(line for line in super().complete().split("\n") if line)
 
     def _cut(self, value: str) -> str:
         return value

@@ -232,7 +232,9 @@ def _store(folder: Path | None) -> TraceStore:
     from concertino.traces import TraceStore
 
     if folder is not None and not folder.is_dir():
-        raise UsageError(f"--folder {folder}: {'it is a file' if folder.exists() else 'folder not found'}; give a folder")
+        raise UsageError(
+            f"--folder {folder}: {'it is a file' if folder.exists() else 'folder not found'}; give a folder"
+        )
     return TraceStore(folder)
 
 

@@ -134,6 +134,9 @@ def band(site: Path, install: Install, tmp_path: Path, monkeypatch: pytest.Monke
     for variable in ("CONCERTINO_CONFIG", "CONCERTINO_DISABLE", "CONCERTINO_PLUGINS", "NO_COLOR"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("CONCERTINO_TRACES", "runs")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for variable in [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL"))]:
+        monkeypatch.delenv(variable)
     monkeypatch.syspath_prepend(str(site))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from concertino.cli.drive import PlainView, guarded
+from concertino.cli.drive import guarded
 from concertino.cli.live import LiveView
 from concertino.cli.output import clean, one_line, show_arguments, show_money
+from concertino.cli.plain import PlainView
 from concertino.traces.board import Board
 from rich.console import Console
 
