@@ -72,6 +72,11 @@ def test_every_distribution_is_an_extra_of_the_sdk() -> None:
     }
 
 
+def test_the_readme_names_every_extra() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Packages")[2].partition("## ")[0]
+    assert set(ROOT_PROJECT["optional-dependencies"]) == set(re.findall(r"`([\w-]+)`", text))
+
+
 def test_site_changelog_and_citation_name_the_version_and_the_addresses_of_the_packages() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == ROOT_PROJECT["version"]
