@@ -162,7 +162,8 @@ class CommandGroup(click.Group):
         """Run, and turn what goes wrong into a message and an exit code."""
         if not options.get("standalone_mode", True):
             return super().main(*args, **options)
-        given = list(args[0] if args else options.pop("args", None) or sys.argv[1:])
+        words = args[0] if args else options.pop("args", None)
+        given = sys.argv[1:] if words is None else list(words)
         # click would print errors its own way and exit; here they become JSON or our own exit codes.
         options["standalone_mode"] = False
         options["prog_name"] = self.name

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 from concertino.cli import command_line
-from concertino.cli.group import COMMANDS
+from concertino.cli.group import COMMANDS, OF_PLUGINS, PluginCommand
+from concertino.plugins import default_manager
 
 HEAVY = {
     "asyncio",
@@ -100,6 +103,36 @@ def test_an_unknown_command_names_the_broken_plugins_that_may_have_had_it(cli: A
     done = cli("sing")
     assert done.exit_code == 2
     assert "broken plugins, whose commands are missing: broken (RuntimeError: no" in done.stderr
+
+
+def test_the_help_lists_the_commands_of_plugins_too(cli: Callable[..., Any]) -> None:
+    text = cli("--help").stdout.partition("Commands of plugins:")[2]
+    assert re.search(r"^  tune +A command of a plugin\.$", text, re.M)
+    for name, command in OF_PLUGINS.items():
+        assert (re.search(rf"^  {name} ", text, re.M) is not None) == command.installed()
+
+
+def test_the_help_says_what_brings_the_commands_that_are_not_installed(
+    cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PluginCommand, "installed", lambda command: False)
+    text = " ".join(cli("--help").stdout.split())
+    assert "bench (pip install 'concertino[bench]'), train (pip install 'concertino[train]')" in text
+
+
+def test_a_broken_plugin_or_setting_leaves_the_help_as_it_is(cli: Any, install: Any) -> None:
+    install("broken", "raise RuntimeError('no')")
+    assert cli("--help").exit_code == 0
+    Path("concertino.toml").write_text("no TOML", encoding="utf-8")
+    default_manager.cache_clear()
+    assert cli("--help").exit_code == 0
+
+
+def test_no_command_at_all_is_answered_with_the_help(cli: Callable[..., Any]) -> None:
+    for group in ((), ("traces",), ("pool",)):
+        done = cli(*group)
+        assert done.exit_code == 2
+        assert done.stderr.startswith("Usage: concertino")
 
 
 def test_a_command_of_a_plugin_is_found_by_its_name(cli: Callable[..., Any]) -> None:

@@ -117,6 +117,23 @@ def test_the_demo_is_led_by_the_tiny_conductor_which_repairs_failures_and_ends_r
     assert "toy/conductor" in Path(data["trace"]).read_text(encoding="utf-8")
 
 
+def test_a_demo_that_cannot_be_recorded_names_the_options_and_may_leave_no_trace(
+    cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("concertino_toy")
+    Path("taken").touch()
+    monkeypatch.setenv("CONCERTINO_TRACES", "taken")
+    done = cli("demo", "--leader", "scripted", "--plain")
+    assert done.exit_code == 2
+    assert done.stderr == (
+        "Error: the run cannot be recorded in taken: File exists; record it elsewhere with --trace FOLDER, or not at "
+        "all with --no-trace\n"
+    )
+    done = cli("demo", "--leader", "scripted", "--no-trace", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["trace"] is None
+
+
 @pytest.mark.slow
 def test_a_wrong_answer_fails_the_demo(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     demo = pytest.importorskip("concertino_toy.demo")

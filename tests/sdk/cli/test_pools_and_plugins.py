@@ -87,6 +87,51 @@ def test_the_pool_of_the_settings_is_the_default(cli: Any) -> None:
     assert [tool["name"] for tool in json.loads(cli("tools", "--json").stdout)] == ["band/nap"]
 
 
+def test_a_pool_of_the_settings_that_is_not_there_names_the_settings_file(cli: Any) -> None:
+    Path("concertino.toml").write_text('pool = "nofile.toml"', encoding="utf-8")
+    for command in (("tools",), ("run", "add"), ("call", "band/add", "{}"), ("pool", "show")):
+        done = cli(*command)
+        assert done.exit_code == 2
+        assert "`pool` in concertino.toml: nofile.toml: file not found" in done.stderr
+        assert done.stderr.endswith("; correct it, or give --pool FILE\n")
+
+
+def test_a_list_of_names_says_how_many_more_there_are(cli: Any, install: Any) -> None:
+    for number in range(14):
+        install(f"p{number:02}", "import concertino\n@concertino.hookimpl\ndef concertino_tools(): return []")
+    done = cli("tools", "--only", "zzz/*")
+    assert "there are band, p00, p01, p02, p03, p04, p05, p06, p07, p08, p09, p10, and 3 more" in done.stderr
+
+
+def test_a_name_that_only_has_some_letters_in_common_is_not_suggested(cli: Any, install: Any) -> None:
+    source = """
+import concertino
+
+@concertino.tool
+def debate(text: str) -> str:
+    'Debate.'
+    return text
+
+@concertino.hookimpl
+def concertino_tools():
+    return [debate]
+"""
+    install("reasoning", source)
+    assert "did you mean" not in cli("call", "weather", "{}").stderr
+    assert "did you mean debate?" in cli("call", "debatte", "{}").stderr
+
+
+def test_one_of_a_thing_is_not_called_by_its_plural(cli: Any) -> None:
+    Path("one.toml").write_text('members = ["band/add"]', encoding="utf-8")
+    assert "ok       pool: one.toml: 1 member\n" in cli("doctor", "--pool", "one.toml").stdout
+    text = cli("run", "nap", "--model", "band/lead", "--only", "band/*").stdout
+    assert "in 2 rounds" in text
+    text = cli("run", "add", "--model", "band/lead").stdout
+    assert "in 1 round:" in text
+    assert "1 unit, " in text
+    assert "1 request to models of unknown price" in text
+
+
 def test_plugins_are_listed_without_importing_them(cli: Any) -> None:
     (row,) = json.loads(cli("plugins", "--json").stdout)
     assert (row["name"], row["distribution"], row["version"], row["state"]) == ("band", "acme-band", "1.0", "installed")

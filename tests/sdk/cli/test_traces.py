@@ -26,6 +26,13 @@ def test_traces_are_listed_with_how_they_ended(cli: Any, trace: Path) -> None:
     assert cli("traces", "list").stdout.splitlines()[1].startswith(line["run_id"])
 
 
+def test_a_long_question_is_cut_in_the_list_and_whole_in_its_json(cli: Any) -> None:
+    question = "add " + "and so on " * 500
+    cli("run", question, "--model", "band/lead")
+    assert max(map(len, cli("traces", "list").stdout.splitlines())) < 300
+    assert json.loads(cli("traces", "list", "--json").stdout)[0]["question"] == question
+
+
 def test_no_trace_is_no_error_and_says_what_writes_one(cli: Any) -> None:
     done = cli("traces", "list")
     assert done.exit_code == 0
