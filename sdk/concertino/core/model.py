@@ -193,7 +193,6 @@ class ChatRequest:
         idempotency_key: stays the same when a request is repeated after a crash or a transport failure.
         schema: JSON schema that the reply's text is to satisfy. The executor checks every reply against it, whatever
             the server promises.
-        check: whether a reply that breaks the schema fails the request; without, whoever asks checks it.
 
     Raises:
         UsageError: tools and a schema together. Servers answer such a request with the JSON and lose the call.
@@ -204,7 +203,15 @@ class ChatRequest:
     sampling: Sampling = Sampling()
     idempotency_key: str = ""
     schema: Mapping[str, Any] | None = None
-    check: bool = True
+
+    def keyed(self, key: str) -> ChatRequest:
+        """The same request under an idempotency key."""
+        # Written out here and below: `dataclasses.replace` costs ten times as much, and each request pays for it.
+        return ChatRequest(self.messages, self.tools, self.sampling, key, self.schema)
+
+    def sampled(self, sampling: Sampling) -> ChatRequest:
+        """The same request with another sampling."""
+        return ChatRequest(self.messages, self.tools, sampling, self.idempotency_key, self.schema)
 
     def __post_init__(self) -> None:
         if self.schema is not None and self.tools:

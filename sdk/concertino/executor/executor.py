@@ -205,6 +205,7 @@ class Executor:
         role: str = "",
         fresh: Sequence[Message] = (),
         listener: StreamListener | None = None,
+        checked: bool = True,
     ) -> Reply:
         """Ask a model inside a scope: with its limits, retries, budget and record.
 
@@ -215,6 +216,7 @@ class Executor:
             role: the strategy's role that asks, for the record; empty outside of a strategy.
             fresh: the messages that are new since the role's last request; only they are recorded.
             listener: hears the text while it is written; the model is then asked for a stream.
+            checked: a reply that breaks the request's schema is a failure; without, the caller checks it.
 
         Raises:
             CallFailed: it did not answer; the observation says why.
@@ -232,7 +234,7 @@ class Executor:
         seconds = spec.per_model if isinstance(spec, RouterSpec) else None
 
         def ask(chosen: ModelSpec, name: str, fresh: Sequence[Message]) -> Awaitable[Reply]:
-            return ask_model(self, scope, chosen, request, name, parent, role, fresh, listener, seconds)
+            return ask_model(self, scope, chosen, request, name, parent, role, fresh, listener, seconds, checked)
 
         if isinstance(spec, RouterSpec):
             route = Route(self.bindings, scope, spec, request)

@@ -25,7 +25,6 @@ from . import error_messages
 from .bound import BoundModel
 from .execution import CallOwner, Execution, Host, stop_all
 from .scope import Scope
-from .text_teller import TextTeller
 from .validation import read_structured
 
 if TYPE_CHECKING:
@@ -89,11 +88,12 @@ class ModelCall(Execution):
         fresh: the messages that are new since the role's last request; only they are recorded.
         reply: what the model answered.
         wasted: what failed attempts consumed.
+        checked: a reply that breaks the request's schema is a failure; without, whoever asks checks it.
     """
 
     has_hooks = owns_tasks = False  # a model's tasks belong to the model, which serves other calls too
 
-    __slots__ = ("chat", "fresh", "listener", "reply", "role", "wasted")
+    __slots__ = ("chat", "checked", "fresh", "listener", "reply", "role", "wasted")
 
     bound: BoundModel
 
@@ -106,6 +106,7 @@ class ModelCall(Execution):
         role: str,
         fresh: Sequence[Message],
         listener: StreamListener | None = None,
+        checked: bool = True,
     ) -> None:
         gates = (bound.provider.gate,) if bound.gate is None else (bound.provider.gate, bound.gate)
         super().__init__(owner, bound, call_id, chat, gates)
@@ -115,6 +116,7 @@ class ModelCall(Execution):
         self.listener = listener
         self.reply: Reply | None = None
         self.wasted = NOTHING
+        self.checked = checked
 
     def amount(self) -> Amount:
         """Tokens and $ that the reply can cost at most."""
@@ -137,7 +139,7 @@ class ModelCall(Execution):
         if _LEAST_TOKENS <= fitting < most:
             most = int(fitting)
         if most != self.chat.sampling.max_tokens:
-            self.chat = replace(self.chat, sampling=_limited(self.chat.sampling, most))
+            self.chat = self.chat.sampled(_limited(self.chat.sampling, most))
         usd = spec.prices.most(prompt, most) if spec.prices else 0.0
         return Amount(0.0, 0.0, usd, float(prompt + most))
 
@@ -150,9 +152,9 @@ class ModelCall(Execution):
         if known > before:
             known = tokens = 0
         # Four more per message, for its role and the marks of a chat template.
-        tokens += sum(
-            count(message.text) + 4 + _ATTACHMENT_TOKENS * len(message.attachments) for message in messages[known:]
-        )
+        tokens += sum(count(message.text) + 4 for message in messages[known:])
+        if Attachment.made:
+            tokens += _ATTACHMENT_TOKENS * sum(len(message.attachments) for message in messages[known:])
         counted[role] = (len(messages), tokens)
         return tokens + (count(json.dumps(self.chat.tools)) if self.chat.tools else 0)
 
@@ -212,7 +214,7 @@ class ModelCall(Execution):
             )
         ended = self.scope.now()
         usage = self._priced(value.usage).plus(self.wasted)._replace(seconds=ended - self.started)
-        if self.chat.schema is not None and self.chat.check:
+        if self.chat.schema is not None and self.checked:
             data, wrong = read_structured(value, self.chat.schema)
             if wrong is not None:
                 # The reply is of no use, but it was paid for; `usage` reports it with the failure.
@@ -288,6 +290,7 @@ async def ask_model(
     fresh: Sequence[Message],
     listener: StreamListener | None,
     seconds: float | None = None,
+    checked: bool = True,
 ) -> Reply:
     """Ask one model, in at most so many seconds.
 
@@ -298,12 +301,14 @@ async def ask_model(
     if Attachment.made and (refused := refused_attachments(spec, chat.messages)) is not None:
         raise CallFailed(Observation(call_id, bound.name, Status.EXEC_ERR, None, ErrorInfo("rejected", refused)))
     if listener is None and scope.streams:
+        from .text_teller import TextTeller
+
         listener = TextTeller(scope, call_id, role or bound.name)
     owner = ModelCallOwner(host, scope, parent)
     if seconds is not None:
         owner.deadline = min(owner.deadline, scope.loop.time() + seconds)
-    chat = replace(chat, idempotency_key=idempotency_key(scope.run_id, call_id))
-    request = ModelCall(owner, bound, call_id, chat, role, fresh, listener)
+    chat = chat.keyed(idempotency_key(scope.run_id, call_id))
+    request = ModelCall(owner, bound, call_id, chat, role, fresh, listener, checked)
     if parent is not None:
         if parent.over:
             # Left over from a call that was given up: nobody sees what it does now.

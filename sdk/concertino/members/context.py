@@ -20,7 +20,6 @@ from concertino.core.model import ChatRequest, Message, Reply, Sampling
 from concertino.core.observation import CallFailed, Observation
 from concertino.core.plan import Call, Plan
 
-from .value_type import ValueType
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -61,11 +60,12 @@ class ContextModel(ABC):
         """
         if isinstance(messages, str):
             messages = [Message("user", messages)]
-        kind = None if schema is None or isinstance(schema, Mapping) else ValueType(schema, "schema")
-        asked = schema if kind is None else kind.schema
-        reply = await self.ask(ChatRequest(messages, tools, sampling or Sampling(), schema=asked))
-        if kind is None:
-            return reply
+        if schema is None or isinstance(schema, Mapping):
+            return await self.ask(ChatRequest(messages, tools, sampling or Sampling(), schema=schema))
+        from .value_type import ValueType
+
+        kind = ValueType(schema, "schema")
+        reply = await self.ask(ChatRequest(messages, tools, sampling or Sampling(), schema=kind.schema))
         value, wrong = kind.read(reply.data)
         if wrong:
             raise CallFailed.because(

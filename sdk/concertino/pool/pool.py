@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 from concertino.core.errors import PoolError
 from concertino.core.usage import Prices
-from concertino.members.foreign import as_specs
 from concertino.members.model_agent import ModelAgent, answering_with, describe_expert, model_agent
 from concertino.members.patterns import is_full_name, matches
 from concertino.members.routing import RouterSpec
@@ -620,6 +619,13 @@ class Pool:
 
 def _specs_of(members: Iterable[Any], manager: PluginManager | None) -> list[Spec]:
     """What a pool takes its members as; plugins are asked about what is none of the known."""
+
+    members = list(members)
+    specs = [member for member in members if isinstance(member, (ToolSpec, ModelSpec))]
+    if len(specs) == len(members):
+        return specs
+    # Imported here, for most pools are made of specs.
+    from concertino.members.foreign import as_specs
 
     def made_from(source: Any) -> Sequence[Spec] | None:
         from concertino.plugins.manager import default_manager

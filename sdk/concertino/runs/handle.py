@@ -7,14 +7,16 @@ import contextlib
 import logging
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from concertino.core.errors import TraceError
 
 from .loop import RunLoop
 from .run import Run
-from .session import SessionHold
 from .setup import RESUMABLE
+
+if TYPE_CHECKING:
+    from .session import SessionHold
 
 logger = logging.getLogger("concertino")
 

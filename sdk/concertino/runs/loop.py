@@ -15,27 +15,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from concertino.core.approval import Deny
 from concertino.core.budget import Budget
 from concertino.core.events import Event, Planned, RunEnded, RunStarted, TextDelta
+from concertino.core.logs import any_listens
 from concertino.core.model import ChatRequest, Reply, Sampling
 from concertino.core.observation import CallFailed
 from concertino.core.usage import NOTHING
 from concertino.executor import Duplicates, Executor, Memory, PlanRun, Scope
 from concertino.executor.error_messages import shorten
 from concertino.executor.model_call import StreamListener
-from concertino.executor.text_teller import TextTeller
 from concertino.pool.pool import Pool
 from concertino.strategies import Act, Ask, Done, Machine
-from concertino.strategies.base.answer_reader import WholeText
 from concertino.traces import JournalSink, TraceMemory
 
-from .answer_type import AnswerType, correction
 from .eager import EagerDispatcher
 from .run import Run, collect_rounds
 from .run_input import PLAIN_INPUT, RunInput
-from .run_log import listeners_of
 
 if TYPE_CHECKING:
     from concertino.executor.guarding import Guarding
+    from concertino.executor.text_teller import TextTeller
 
+    from .answer_type import AnswerType
     from .guards import RunGuards
 
 Listener = Callable[[Event], None]
@@ -186,7 +185,10 @@ class RunLoop:
         try:
             self.open(executor)
             try:
-                done = await (self._work() if self.guards is None else self._guarded(self.guards))
+                if self.guards is None:
+                    done = self._told(await self._accepted(await self._drive()))
+                else:
+                    done = await self._guarded(self.guards)
             except asyncio.CancelledError:
                 self.end(Done(None, "cancelled", "the caller cancelled the run"))
                 raise
@@ -214,9 +216,7 @@ class RunLoop:
             budget=self.budget,
             sink=self.sink,
             memory=self.memory,
-            listeners=listeners_of(
-                self.on_event, self.begun, self.sink, remembers=self.memory is not None, forked=self.past is not None
-            ),
+            listeners=self._listeners(),
             before=self.settings.before,
             after=self.settings.after,
             duplicates=self.settings.duplicates,
@@ -239,6 +239,15 @@ class RunLoop:
         if not self._admits():
             self._record_start(scope)
         return scope
+
+    def _listeners(self) -> list[Listener]:
+        """Who hears of every event."""
+        if not any_listens():
+            return [self.on_event] if self.on_event is not None else []
+        from .run_log import listeners_of
+
+        remembers, forked = self.memory is not None, self.past is not None
+        return listeners_of(self.on_event, self.begun, self.sink, remembers=remembers, forked=forked)
 
     def _admits(self) -> bool:
         """Whether guards look at the question before it is on record; a resumed run has it on record."""
@@ -263,17 +272,15 @@ class RunLoop:
         return twin
 
     async def _work(self) -> Done:
-        done = await self._accepted(await self._drive())
-        if self.given.streams and done.answer is not None:
-            self._tell(done.answer)
-        return done
+        return self._told(await self._accepted(await self._drive()))
 
-    def _tell(self, answer: str) -> None:
-        """Tell the answer as a whole, unless its pieces were told while it was written."""
-        scope = self.scope
+    def _told(self, done: Done) -> Done:
+        """The end, after its answer was told: as a whole, unless its pieces were told while it was written."""
+        scope, answer = self.scope, done.answer
         assert scope is not None
-        if self.teller is None or "".join(self.teller.answer) != answer:
+        if scope.streams and answer is not None and (self.teller is None or "".join(self.teller.answer) != answer):
             scope.tell(TextDelta("answer", "orchestrator", "answer", answer, 1, scope.now()))
+        return done
 
     async def _guarded(self, guards: RunGuards) -> Done:
         """The work of a run that has guards."""
@@ -379,6 +386,8 @@ class RunLoop:
         fresh = step.messages[len(step.messages) - step.fresh :]
         listener: StreamListener | None = self.ahead
         if scope.streams:
+            from concertino.executor.text_teller import TextTeller
+
             # With guards of the answer, nobody sees a piece of it before they have seen the whole.
             guarded = self.guards is not None and self.guards.of_answer
             reader = None if guarded else self.machine.answer_reader
@@ -439,18 +448,30 @@ class RunLoop:
 
     async def _corrected(self, wanted: AnswerType | None, text: str, wrong: str, name: str) -> str:
         """What the model makes of an answer that cannot be given."""
+        from .answer_type import correction
+
         executor, scope = self.executor, self.scope
         assert executor is not None
         assert scope is not None
         messages = correction(wanted.schema if wanted else None, self.begun.question, text, wrong)
         held = wanted.held if wanted is not None and not self.schema_refused else None
-        request = ChatRequest(messages, sampling=self.settings.sampling, schema=held, check=False)
+        request = ChatRequest(messages, sampling=self.settings.sampling, schema=held)
         if scope.streams:
+            from concertino.executor.text_teller import TextTeller
+            from concertino.strategies.base.answer_reader import WholeText
+
             guarded = self.guards is not None and self.guards.of_answer
             self.teller = TextTeller(scope, name, "orchestrator", None if guarded else WholeText)
         try:
             reply = await executor.ask(
-                "orchestrator", request, scope, call_id=name, role="orchestrator", fresh=messages, listener=self.teller
+                "orchestrator",
+                request,
+                scope,
+                call_id=name,
+                role="orchestrator",
+                fresh=messages,
+                listener=self.teller,
+                checked=False,
             )
         except CallFailed as failed:
             error = failed.observation.error

@@ -16,7 +16,6 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -32,7 +31,6 @@ from concertino.executor.model_call import refused_attachments
 from concertino.members.context import RunContext
 from concertino.members.specs import ModelSpec, ToolSpec
 from concertino.pool.live import LivePool
-from concertino.pool.orchestrator_agent import Instructions
 from concertino.pool.pool import Pool
 from concertino.strategies import Machine, Strategy, TaskContext
 from concertino.strategies.base.frame import Frame, instructions_text
@@ -40,13 +38,10 @@ from concertino.strategies.built_in import DEFAULT_STRATEGY, installed_strategy
 from concertino.traces import Durability, JournalSink, Trace, TraceMemory, TraceStore
 from concertino.traces.trace import header
 
-from .answer_type import AnswerType
 from .handle import RunHandle, forget_request
-from .history import read_history
 from .loop import Listener, RunLoop, RunSettings
 from .run import Run
 from .run_input import PLAIN_INPUT, Question, RunInput, read_question
-from .session import Session, SessionHold
 from .setup import (
     RESUMABLE,
     chosen_sampling,
@@ -63,15 +58,19 @@ if TYPE_CHECKING:
     from concertino.core.usage import Cost
     from concertino.executor.guarding import Guarding
     from concertino.members.guards import Guard
-    from concertino.pool.orchestrator_agent import OrchestratorAgent
+    from concertino.pool.orchestrator_agent import Instructions, OrchestratorAgent
+
+    from .answer_type import AnswerType
+    from .session import Session, SessionHold
+
+    History = Run | Session | SessionHold | Sequence[Message | Mapping[str, Any]] | None
+    """Earlier turns of a conversation."""
 
 logger = logging.getLogger("concertino")
 _NOTHING_TO_LEAD = "the pool holds no tool and no agent, so there is nothing to orchestrate; "
 _OFFER = 'offer its models as agents with pool.offering("*"), or `offer = ["*"]` in the pool file'
 
 
-History = Run | Session | SessionHold | Sequence[Message | Mapping[str, Any]] | None
-"""Earlier turns of a conversation."""
 Arrange = Callable[[str, Pool], Pool]
 """From a question and a pool to the pool that a run gets: fewer members, or another order."""
 
@@ -135,7 +134,7 @@ class Orchestrator:
         self.approve = approve
         self.guards = _guards(guards)
         self.instructions = instructions
-        self.answer_type = None if answer_type is None or answer_type is str else AnswerType(answer_type)
+        self.answer_type = _answer_type(answer_type)
         self.arrange = arrange
 
     async def run(
@@ -196,6 +195,8 @@ class Orchestrator:
             raise UsageError(
                 "run_sync in a running event loop cannot use its shared executor; write `await leader.run(...)`"
             )
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(1, "concertino-run-sync") as thread:
             # In the caller's context, so that its context variables reach the tools.
             return thread.submit(copy_context().run, asyncio.run, self.run(question, **options)).result()
@@ -413,6 +414,8 @@ class Orchestrator:
                 raise TraceError(f"{target}: the run is finished ({stop}); there is nothing to resume")
             hold = None
             if name := known.setup.get("session"):
+                from .session import Session
+
                 hold = await Session(name, target.parent).hold()
                 undo.callback(hold.release)
             going = self._resumed(known, pool, JournalSink(journal), on_event, deps, chosen, stream_text)
@@ -534,15 +537,19 @@ class Orchestrator:
         self, context: RunContext[Any], history: History, streams: bool, attached: tuple[Attachment, ...]
     ) -> RunInput:
         """What a run is given beside its question."""
-        if isinstance(history, Run):
-            attached = (*history.attachments, *attached)
-        session = ""
-        if isinstance(history, Session):
-            session, attached = history.name, (*history.attachments(), *attached)
         if self.instructions is None and history is None and self.answer_type is None:
             if context.deps is None and not streams and self.approve is None and not attached:
                 return PLAIN_INPUT
             return RunInput(deps=context.deps, streams=streams, approver=self.approve, attachments=attached)
+        # Imported here: a run that is given nothing does not pay for what reads it.
+        from .history import read_history
+        from .session import Session
+
+        session = ""
+        if isinstance(history, Run):
+            attached = (*history.attachments, *attached)
+        elif isinstance(history, Session):
+            session, attached = history.name, (*history.attachments(), *attached)
         instructions = instructions_text(self.instructions, context)
         frame = Frame.of(self.strategy, instructions, read_history(history), self._answer_schema)
         return RunInput(
@@ -606,6 +613,10 @@ class Orchestrator:
 
 def _hold_of(history: Any) -> SessionHold | None:
     """The hold on a session that a run is a turn of; taken at once, if the caller does not have it."""
+    if history is None:
+        return None
+    from .session import Session, SessionHold
+
     if isinstance(history, Session):
         return SessionHold(history)
     return history if isinstance(history, SessionHold) else None
@@ -613,7 +624,19 @@ def _hold_of(history: Any) -> SessionHold | None:
 
 async def _held(history: Any) -> Any:
     """A session's hold in place of the session, as soon as no other run works on it; anything else as it is."""
+    if history is None:
+        return None
+    from .session import Session
+
     return await history.hold() if isinstance(history, Session) else history
+
+
+def _answer_type(kind: Any) -> AnswerType | None:
+    if kind is None or kind is str:
+        return None
+    from .answer_type import AnswerType
+
+    return AnswerType(kind)
 
 
 def _own_hooks(name: str, functions: Sequence[Callable[..., Any]]) -> list[Callable[..., Any]]:

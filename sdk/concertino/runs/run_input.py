@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from concertino.core.approval import Approver, Decision
 from concertino.core.attachment import Attachment
 from concertino.core.errors import UsageError
 from concertino.strategies.base.frame import NO_FRAME, Frame
 
-from .answer_type import AnswerType
+if TYPE_CHECKING:
+    from .answer_type import AnswerType
 
 Question = str | Attachment | Sequence[str | Attachment]
 """What is asked: a text, or texts and attachments in order."""
@@ -50,7 +51,9 @@ PLAIN_INPUT = RunInput()
 
 def read_question(question: Any) -> tuple[str, tuple[Attachment, ...]]:
     """The question as a text, with marks for its attachments, and these."""
-    parts = [question] if isinstance(question, (str, Attachment)) or not isinstance(question, Sequence) else question
+    if isinstance(question, str):
+        return _asked(question, question), ()
+    parts = [question] if isinstance(question, Attachment) or not isinstance(question, Sequence) else question
     for place, part in enumerate(parts):
         if not isinstance(part, (str, Attachment)):
             where = f"question[{place}]" if parts is question else "the question"
@@ -58,6 +61,10 @@ def read_question(question: Any) -> tuple[str, tuple[Attachment, ...]]:
                 f"{where} is a {type(part).__name__} ({part!r}); give a text, an Image, an Audio or a File"
             )
     text = "\n".join(part if isinstance(part, str) else part.mark for part in parts)
+    return _asked(text, question), tuple(part for part in parts if isinstance(part, Attachment))
+
+
+def _asked(text: str, question: Any) -> str:
     if not text.strip():
         raise UsageError(f"the question is empty ({question!r}); give a text")
-    return text, tuple(part for part in parts if isinstance(part, Attachment))
+    return text

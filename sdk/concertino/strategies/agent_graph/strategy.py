@@ -13,13 +13,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.errors import UsageError
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
-from concertino.strategies.base.answer_reader import AnswerReader, TagAnswer
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.format_issues import report
@@ -27,6 +26,9 @@ from concertino.strategies.base.machine import Done, RunLimits, Strategy, TaskCo
 
 from . import prompts
 from .format import GraphReading, read_graph, write_answer, write_graph
+
+if TYPE_CHECKING:
+    from concertino.strategies.base.answer_reader import AnswerReader
 
 # The paper's debate agent takes `debate_roles`; those of this project's pool take `roles`.
 _RENAMED = {"debate_roles": "roles"}
@@ -123,6 +125,8 @@ class AgentGraphMachine(Conversation):
 
     def answer_reader(self) -> AnswerReader | None:
         """A direct `<answer>`; None where a graph is wanted, whose last agent gives the answer."""
+        from concertino.strategies.base.answer_reader import TagAnswer
+
         return TagAnswer("agent", quotes=True) if self.settings.dom == "low" else None
 
     def on_reply(self, reply: Reply) -> None:

@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from concertino.core.errors import UsageError
 from concertino.core.format_issue import FormatIssue
@@ -27,7 +27,8 @@ from concertino.core.model import Message, Reply, Sampling
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 
-from .answer_reader import AnswerReader
+if TYPE_CHECKING:
+    from .answer_reader import AnswerReader
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.errors import UsageError
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 from concertino.schema import near_names
-from concertino.strategies.base.answer_reader import AnswerReader
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.format_issues import report
@@ -33,11 +32,13 @@ from concertino.strategies.base.members import Offers
 from concertino.strategies.base.observations import render_remaining
 
 from . import prompts
-from .answer_reader import PartsAnswer
 from .format import TurnText, read_turn, write_turn
 from .graph import by_levels
 from .queries import join_parts
 from .tasks import PlanTask
+
+if TYPE_CHECKING:
+    from concertino.strategies.base.answer_reader import AnswerReader
 
 _SEARCH_TAGS = ("search", "wiki_search")
 _CALL_TAG = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -219,6 +220,8 @@ class DependencyPlanMachine(Conversation):
 
     def answer_reader(self) -> AnswerReader:
         """An `<answer>` in a turn without calls."""
+        from .answer_reader import PartsAnswer
+
         return PartsAnswer("graph", *self.call_tags)
 
     def on_reply(self, reply: Reply) -> None:

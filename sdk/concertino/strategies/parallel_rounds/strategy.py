@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.errors import UsageError
 from concertino.core.format_issue import FormatIssue
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
-from concertino.strategies.base.answer_reader import AnswerReader, TagAnswer
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.history import compacted
@@ -26,6 +25,9 @@ from concertino.strategies.base.references import Sources, fill_call, fill_text,
 
 from . import prompts
 from .format import check_round, read_ahead, read_round, write_round
+
+if TYPE_CHECKING:
+    from concertino.strategies.base.answer_reader import AnswerReader
 
 Phase = Literal["ask", "act", "answer", "done"]
 
@@ -147,6 +149,8 @@ class ParallelRoundsMachine(Conversation):
 
     def answer_reader(self) -> AnswerReader:
         """An `<answer>`; when it is asked for the answer, a text without the tag too."""
+        from concertino.strategies.base.answer_reader import TagAnswer
+
         return TagAnswer("tool_call", whole=self.phase == "answer")
 
     def complete_calls(self, text: str) -> list[Call]:

@@ -21,13 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.errors import UsageError
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation, Status
 from concertino.core.plan import Call, Plan
-from concertino.strategies.base.answer_reader import AnswerReader, ArgumentAnswer, FirstOf, TagAnswer
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.machine import Ask, Done, RunLimits, Strategy, TaskContext
@@ -39,6 +38,9 @@ from .choices import choices_by_tool
 from .format import SerialTurn, arguments_of, read_turn, write_turn
 from .notebook import Kind, Notebook, answer_of, code_of
 from .released_prompts import Cutter, Variant, estimating_cutter, offered_tools, released_prompt
+
+if TYPE_CHECKING:
+    from concertino.strategies.base.answer_reader import AnswerReader
 
 Phase = Literal["ask", "act", "answer", "done"]
 _ALLOWED: dict[str, tuple[str, ...]] = {
@@ -228,6 +230,8 @@ class SerialCallsMachine(Conversation):
         """The argument of the answer tool, or an `<answer>`; None where a member gives the answer."""
         if self.settings.by_member:
             return None
+        from concertino.strategies.base.answer_reader import ArgumentAnswer, FirstOf, TagAnswer
+
         return FirstOf(ArgumentAnswer(self.settings.answer_tool), TagAnswer("tool_call", whole=self.phase == "answer"))
 
     def on_reply(self, reply: Reply) -> None:
