@@ -152,7 +152,7 @@ def test_every_setting_is_explained() -> None:
 
 
 def test_every_environment_variable_is_explained() -> None:
-    pattern = re.compile(r"CONCERTINO_[A-Z_]+")
+    pattern = re.compile(r"_?CONCERTINO_[A-Z_]+")
     source = [file.read_text(encoding="utf-8") for file in (ROOT / "sdk").rglob("*.py")]
     read = {name for text in source for name in pattern.findall(text)}
     assert names_in(sections("settings.md")["Environment variables"]) == read

@@ -23,10 +23,12 @@ Examples:
 
 
 @click.command("completion", epilog=_EXAMPLES)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), required=False)
+@click.argument("shell", metavar="[SHELL]", type=click.Choice(["bash", "zsh", "fish"]), required=False)
 @common_options
 def completion(shell: str | None, as_json: bool) -> None:
-    """Print the script with which a shell completes commands, options and names; by default for your login shell.
+    """Print the script with which SHELL (bash, zsh or fish; by default your login shell) completes what you type.
+
+    It completes commands, options and names.
 
     Names of members, models, strategies and rankings are those that earlier commands have seen; from now on each writes
     them into your cache. A key press imports no plugin's members, starts no program and asks no server.

@@ -20,7 +20,6 @@ from concertino.core.model import ChatRequest, Message, Reply, Sampling
 from concertino.core.observation import CallFailed, Observation
 from concertino.core.plan import Call, Plan
 
-
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
