@@ -17,6 +17,10 @@ from concertino_code.skills.member import skill_tool
 from concertino_code.skills.skill import read_skill
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+)
+"""Nine lines of YAML that are a thousand million values."""
 SETTINGS = CodeSettings(limits=ScriptLimits(wall=20))
 ADD = """\
 import json, sys
@@ -237,10 +241,11 @@ async def test_arguments_of_a_wrong_type_are_refused_before_anything_is_read(ski
     [
         ("# No front matter", "expected front matter first"),
         ("---\nname: x\n", "expected front matter first"),
-        ("---\nname: x\n---\n", "description = None; expected a text"),
-        ("---\nname: x\ndescription: ''\n---\n", "description = ''; expected a text"),
+        ("---\nname: x\n---\n", "description is missing; expected a text"),
+        ("---\nname: x\ndescription: ''\n---\n", "description is empty; expected a text"),
         ("---\n- a\n- b\n---\n", "expected `key: value` lines"),
         ("---\n[\n---\n", "its front matter is invalid YAML"),
+        (f"---\n{BOMB}description: *i\n---\n", "description is a list; expected a text"),
         ("---\n" + "[" * 5000 + "\n---\n", "its front matter is invalid YAML"),
     ],
 )

@@ -81,7 +81,9 @@ def test_without_servers_nothing_is_published_and_nothing_starts() -> None:
 
 
 def test_declared_servers_are_members_of_the_installed_pool(project: Path) -> None:
-    code = "import concertino as ct; print(sorted(m.name for m in ct.Pool.installed('mcp/*').members))"
+    # Warnings go to the standard logging, which prints them where a program has set it up.
+    code = "import logging, concertino as ct; logging.basicConfig(); print(sorted(m.name for m in {}))"
+    code = code.format("ct.Pool.installed('mcp/*').members")
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=project, capture_output=True, text=True, timeout=60, check=True
     )

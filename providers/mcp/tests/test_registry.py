@@ -155,6 +155,40 @@ def test_an_image_runs_in_docker_with_its_mounts_and_variables(write: Write) -> 
     assert (given[0], given[-2]) == ("podman", "acme/files:2")
 
 
+def test_an_image_whose_arguments_spell_out_what_docker_needs_is_started_once(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = [
+        {"type": "positional", "value": "run"},
+        {"type": "named", "name": "-i", "value": "true", "format": "boolean"},
+        {"type": "named", "name": "--init", "value": "false", "format": "boolean"},
+        {
+            "type": "named",
+            "name": "-e",
+            "value": "FILES_TOKEN={token}",
+            "description": "Token of the files",
+            "variables": {"token": {"isRequired": True, "isSecret": True}},
+        },
+        {"type": "positional", "valueHint": "image", "value": "docker.io/acme/files"},
+    ]
+    path = write(packages=[{**OCI, "runtimeArguments": arguments, "packageArguments": []}])
+    monkeypatch.delenv("FILES_TOKEN", raising=False)
+    with pytest.raises(ct.UsageError, match=r"set in the environment: FILES_TOKEN \(Token of the files\)"):
+        declared(path)
+    monkeypatch.setenv("FILES_TOKEN", "secret")
+    found = declared(path)
+    assert shlex.join(found.command) == "docker run --rm -i -e LEVEL -e FILES_TOKEN docker.io/acme/files:1.2.3"
+    assert (found.env, found.env_from) == ((("LEVEL", "info"),), ("FILES_TOKEN",))
+
+
+def test_the_same_image_is_the_same_command_whatever_is_set(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(packages=[{**OCI, "runtimeArguments": [], "environmentVariables": [{"name": "WEATHER_HINT"}]}])
+    allowed = ["WEATHER_HINT=$WEATHER_HINT docker run -i --rm -e WEATHER_HINT docker.io/acme/files:1.2.3 /data"]
+    assert declared(path, allow=allowed).env_from == ()
+    monkeypatch.setenv("WEATHER_HINT", "x")
+    assert declared(path, allow=allowed).env_from == ("WEATHER_HINT",)
+
+
 def test_a_remote_is_an_address_whose_secrets_come_from_variables(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,6 +335,7 @@ def test_consent_to_one_command_is_none_to_another(write: Write, change: dict[st
         ({"packageArguments": [{"type": "named"}]}, "expected a name such as '--port'"),
         ({"packageArguments": [{"type": "positional"}]}, "expected a value, or a valueHint"),
         ({"packageArguments": "serve"}, "expected a list of objects"),
+        ({"environmentVariables": [{"name": "--rm"}]}, "'--rm' is not the name of an environment variable"),
         ({"environmentVariables": [{"name": 3}]}, r"environmentVariables\[0\]: name = 3; expected a text"),
     ],
 )

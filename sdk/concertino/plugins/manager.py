@@ -292,7 +292,9 @@ class PluginManager:
             UsageError: it is known, and wrong; in the provider's words.
             PluginError: the hook of the provider is broken.
         """
-        for name in list(self._plugins):
+        with self._locked():
+            names = list(self._plugins)
+        for name in names:
             with self._locked():
                 plugin = self._plugins[name]
                 self._load(plugin, members=False)

@@ -65,6 +65,28 @@ async def test_what_a_call_returns_is_named_in_the_observation_and_shown_with_it
     assert (kept.data, kept.media_type) == (PNG + b"2", "image/png")
 
 
+async def test_a_text_holds_the_marks_of_attachments_that_are_given_beside_it() -> None:
+    chart = ct.Image(PNG + b"3", name="c.png")
+
+    @ct.tool(output_schema={"type": "string", "minLength": 5}, name="draw")
+    def described() -> ct.Result:
+        """Draw."""
+        return ct.Result(f"Look: {chart.mark}", attachments=(chart,))
+
+    @ct.tool(output_schema={"type": "integer"})
+    def wrong() -> ct.Result:
+        """Draw."""
+        return ct.Result(f"Look: {chart.mark}", attachments=(chart,))
+
+    model = ScriptedModel(DRAW, FINAL, ANSWER)
+    run = await ct.Orchestrator(model).run("Draw.", pool=ct.Pool.of(described))
+    assert run.observations[0].content == f"Look: {chart.mark}"
+    assert [kinds(message) for message in model.requests[1].messages if chart.mark in message.text] == [["c.png"]]
+    async with ct.Executor() as executor:  # the text is still checked
+        (seen,) = await executor.run([ct.Call("wrong")], ct.Pool.of(wrong))
+    assert (seen.status, seen.error and seen.error.code) == (ct.Status.EXEC_ERR, "bad_result")
+
+
 async def test_a_resumed_run_shows_them_again(cat: Path, tmp_path: Path) -> None:
     path = tmp_path / "r.trace.jsonl"
     down = ct.ProviderError("down", failure=ct.FailureClass.CALLER)

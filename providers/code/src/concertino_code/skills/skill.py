@@ -105,11 +105,13 @@ def read_skill(folder: Path) -> Skill:
     data, faults = _front_matter(file, _split(file)[0])
     description = data.get("description")
     if not isinstance(description, str) or not description.strip():
-        raise UsageError(f"{file}: description = {description!r}; expected a text that says what it does and when")
+        raise UsageError(
+            f"{file}: description is {_kind(description)}; expected a text that says what it does and when"
+        )
     own = folder.absolute().name
     name = data.get("name")
     if not isinstance(name, str) or not name.strip():
-        faults.append(f"name = {name!r}; expected a text, so it is called {own!r} like its folder")
+        faults.append(f"name is {_kind(name)}; expected a text, so it is called {own!r} like its folder")
         name = own
     elif name != own:
         faults.append(f"its name is {name!r} and its folder's {own!r}; they should be the same")
@@ -153,8 +155,13 @@ def _front_matter(file: Path, text: str) -> tuple[dict[str, Any], list[str]]:
             raise UsageError(f"{file}: its front matter is invalid YAML: {' '.join(str(error).split())}") from error
         faults.append("its front matter is invalid YAML and was read line by line; quote texts with a colon in them")
     if not isinstance(data, dict):
-        raise UsageError(f"{file}: expected `key: value` lines in its front matter, got {str(data)[:80]!r}")
+        raise UsageError(f"{file}: expected `key: value` lines in its front matter, got {_kind(data)}")
     return data, faults
+
+
+def _kind(value: Any) -> str:
+    """A value in a message. Not as it is: YAML can repeat a part a million times in a few lines."""
+    return "missing" if value is None else "empty" if value == "" else f"a {type(value).__name__}"
 
 
 def _line_by_line(text: str) -> dict[str, Any]:

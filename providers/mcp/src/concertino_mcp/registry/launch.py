@@ -7,7 +7,7 @@
 | `oci` | `docker run -i --rm -e VARIABLE … IDENTIFIER` |
 
 `runtimeArguments` stand before the package, `packageArguments` behind it. A named argument is two words, its name and
-its value, as most programs take it.
+its value, as most programs take it; of a boolean, its name alone where it is true.
 
 A package works in the user's home folder: what lies beside a stranger's file, such as an `.npmrc`, has no say in what
 is fetched.
@@ -36,6 +36,7 @@ _IDENTIFIERS = {
     "pypi": re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*"),
     "oci": re.compile(r"[a-z0-9][A-Za-z0-9._:@/-]*"),
 }
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]*")
 
 
@@ -64,17 +65,19 @@ def package_table(package: Entry, inputs: Inputs) -> tuple[dict[str, Any], str]:
     home = package.text("registryBaseUrl").rstrip("/")
     if home not in ("", _HOMES.get(kind, home)):
         raise NotOffered(f"it lies in {home}; only {_HOMES[kind]} is offered")
-    env, env_from, shown = _environment(package, inputs)
-    before = [*_arguments(package, "runtimeArguments", inputs)]
+    variables = _Variables(inputs)
+    for entry in package.parts("environmentVariables"):
+        variables.add(entry, entry.text("name"))
+    image = package.text("identifier") if kind == "oci" else ""
+    before = [*_arguments(package, "runtimeArguments", inputs, variables if image else None, image)]
     after = [*_arguments(package, "packageArguments", inputs)]
-    if kind == "oci":
-        passed = [word for name in (*env, *env_from) for word in ("-e", name)]
-        before = [*([] if before[:1] == ["run"] else ["run", "-i", "--rm"]), *before, *passed]
+    if image:
+        before = _docker_words(before, variables)
     elif program == "npx" and "-y" not in before and "--yes" not in before:
         before = ["-y", *before]
     command = [program, *before, _named(package, kind), *after]
-    table = {"command": command, "env": env, "env_from": env_from, "cwd": str(Path.home())}
-    text = " ".join([*shown, shlex.join(command)])
+    table = {"command": command, "env": variables.env, "env_from": variables.env_from, "cwd": str(Path.home())}
+    text = " ".join([*variables.shown, shlex.join(command)])
     return {**{key: value for key, value in table.items() if value}, "start_timeout": START_SECONDS}, text
 
 
@@ -111,36 +114,74 @@ def _named(package: Entry, kind: str) -> str:
     return f"{identifier}{'==' if kind == 'pypi' else '@'}{version}"
 
 
-def _environment(package: Entry, inputs: Inputs) -> tuple[dict[str, str], list[str], list[str]]:
-    """Literal variables, names of those that are passed on, and all of them in the notation of a shell."""
-    env: dict[str, str] = {}
-    env_from: list[str] = []
-    shown: list[str] = []
-    for entry in package.parts("environmentVariables"):
-        name, default = entry.text("name"), entry.text("default")
-        variables = entry.named_parts("variables").values()
-        if entry.text("value") and not any(part.flag("isSecret") for part in variables):
-            env[name] = inputs.filled(entry, "value")
-            shown.append(f"{name}={shlex.quote(env[name])}")
-            continue
-        # Shown whether it is set or not, so that the same file is always the same command.
-        shown.append(f"{name}=${{{name}:-{shlex.quote(default)}}}" if default else f"{name}=${name}")
-        if inputs.from_environment(entry, name, required=any(part.flag("isRequired") for part in variables)):
-            env_from.append(name)
+class _Variables:
+    """The environment variables of a package.
+
+    Attributes:
+        env: literal ones.
+        env_from: names of those that are passed on.
+        shown: all that the file names, set or not, in the notation of a shell, so that the same file is always the same
+            command.
+        names: of all of them.
+    """
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+        self.env: dict[str, str] = {}
+        self.env_from: list[str] = []
+        self.shown: list[str] = []
+        self.names: list[str] = []
+
+    def add(self, entry: Entry, name: str) -> None:
+        """Add one; a value with a secret in it is taken whole from our environment."""
+        if not _VARIABLE.fullmatch(name):
+            entry.fail(f"{name!r} is not the name of an environment variable")
+        default, parts = entry.text("default"), entry.named_parts("variables").values()
+        self.names.append(name)
+        if entry.text("value") and not any(part.flag("isSecret") for part in parts):
+            self.env[name] = self._inputs.filled(entry, "value")
+            self.shown.append(f"{name}={shlex.quote(self.env[name])}")
+            return
+        self.shown.append(f"{name}=${{{name}:-{shlex.quote(default)}}}" if default else f"{name}=${name}")
+        if self._inputs.from_environment(entry, name, required=any(part.flag("isRequired") for part in parts)):
+            self.env_from.append(name)
         elif default:
-            env[name] = default
-    return env, env_from, shown
+            self.env[name] = default
 
 
-def _arguments(package: Entry, key: str, inputs: Inputs) -> Iterator[str]:
+def _docker_words(words: list[str], variables: _Variables) -> list[str]:
+    """`run` and what stands behind it. A variable that is not set is not set in the container either."""
+    words = words[1:] if words[:1] == ["run"] else words
+    first = ["run", *(flag for flag in ("-i", "--rm") if flag not in words)]
+    return [*first, *words, *(word for name in variables.names for word in ("-e", name))]
+
+
+def _arguments(
+    package: Entry, key: str, inputs: Inputs, variables: _Variables | None = None, image: str = ""
+) -> Iterator[str]:
+    """The words of a list of arguments.
+
+    Args:
+        variables: of a container, where `-e NAME={secret}` is a variable that is passed on.
+        image: of a container, which some files name among the arguments too.
+    """
     for entry in package.parts(key):
         kind = entry.text("type")
         if kind == "positional":
-            yield from inputs.values(entry, _hint(entry))
-        elif kind == "named":
-            yield from _named_argument(entry, inputs)
-        else:
+            words = inputs.values(entry, _hint(entry))
+            yield from (word for word in words if not image or word not in (image, image.rpartition(":")[0]))
+        elif kind != "named":
             entry.fail(f"type = {kind!r}; expected 'positional' or 'named'")
+        elif variables is not None and (name := _secret_variable(entry)):
+            variables.add(entry, name)
+        else:
+            yield from _named_argument(entry, inputs)
+
+
+def _secret_variable(entry: Entry) -> str:
+    """The name in `-e NAME={secret}`; empty for any other argument."""
+    secret = any(part.flag("isSecret") for part in entry.named_parts("variables").values())
+    return entry.text("value").partition("=")[0] if secret and entry.text("name") in ("-e", "--env") else ""
 
 
 def _hint(entry: Entry) -> str:
@@ -159,5 +200,8 @@ def _named_argument(entry: Entry, inputs: Inputs) -> Iterator[str]:
         yield name  # a flag
         return
     for value in inputs.values(entry, name.lstrip("-")):
-        yield name
-        yield value
+        if entry.text("format") != "boolean":
+            yield name
+            yield value
+        elif value == "true":
+            yield name
