@@ -75,7 +75,8 @@ def members() -> ct.Pool:
 
 
 def compiled(source: str) -> CodeType:
-    return compile(source, "block", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    code: CodeType = compile(source, "block", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    return code
 
 
 def test_the_lines_run_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,8 +116,8 @@ def test_the_example_holds_these_lines() -> None:
     """Each statement of the block, as `ruff format` writes it; a line that only shows a value is printed."""
     kept = {ast.dump(node) for node in ast.walk(ast.parse(EXAMPLE.read_text(encoding="utf-8")))}
     for node in ast.parse(BLOCK).body:
-        shows = isinstance(node, ast.Expr)
-        assert ast.dump(node.value if shows else node) in kept or named_pay(node), ast.unparse(node)
+        said = node.value if isinstance(node, ast.Expr) else node
+        assert ast.dump(said) in kept or named_pay(node), ast.unparse(node)
 
 
 def test_a_tool_without_a_description_is_refused_with_what_to_write() -> None:
