@@ -35,6 +35,9 @@ OTHERS = {
     "plugins": "Installed plugins",
     "reliability": "Reliability under faults",
     "crash": "Killed and resumed",
+    "answers": "Typed answers of real schemas",
+    "streaming": "Text as it is written",
+    "approvals": "Approved, killed and resumed",
     "sandbox": "The Python sandbox",
     "mcp_servers": "MCP servers",
     "strategies": "All strategies on the same questions",
@@ -42,8 +45,8 @@ OTHERS = {
     "conductor": "The tiny conductor on pools that it never saw",
     "recorded_pools": "Recorded real models that nobody was trained on",
 }
-SHORTENED = ("sandbox", "strategies", "conductor")
-"""These run with `--quick`: all counts take eight minutes and more, by `python benchmarks/sandbox.py`."""
+SHORTENED = ("sandbox", "strategies", "conductor", "answers", "streaming", "approvals")
+"""These run with `--quick`: all counts take many minutes, by `python benchmarks/sandbox.py` and so on."""
 
 
 def output_of(name: str, *options: str) -> str | None:
