@@ -53,7 +53,7 @@ wheels: full ## Build every distribution into dist/, install the wheels alone, a
 test-wheels: full ## The same, and then run the tests of `make test` against the wheels
 	@$(BIN)/python scripts/wheels.py test -n $(JOBS) $(ARGS)
 
-release-check: full ## Prove what a release would publish; ARGS=--final for the last time. Takes minutes: no part of CI
+release-check: full ## Prove what a release would publish; ARGS=--final for the last time. A quarter of an hour: no part of CI
 	@$(BIN)/python scripts/release_check.py $(ARGS)
 
 lint: full ## Check style, format and types of every source tree
