@@ -167,7 +167,7 @@ class CommandGroup(click.Group):
         # click would print errors its own way and exit; here they become JSON or our own exit codes.
         options["standalone_mode"] = False
         options["prog_name"] = self.name
-        completing = "_CONCERTINO_COMPLETE" in os.environ
+        completing = f"_{self.name}_COMPLETE".upper() in os.environ  # as click calls it
         try:
             if completing:
                 from . import shells  # noqa: F401 (click finds them by the variable)

@@ -214,7 +214,12 @@ def decisions_of(approve: tuple[str, ...], deny: tuple[str, ...]) -> Decisions:
 
 
 def _pool_of(setup: dict[str, Any]) -> Pool:
-    """The installed members that a run was begun with."""
+    """What a run was begun with: the pool of the settings, if its members are those of the run, else installed ones."""
+    from concertino.plugins import default_manager
     from concertino.pool.pool import Pool
 
+    if default_manager().settings.pool is not None:
+        pool = PoolChoice().open()
+        if {member.name for member in pool.members} <= set(setup["members"]):
+            return pool
     return Pool.installed(*setup["members"])

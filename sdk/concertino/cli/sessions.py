@@ -103,7 +103,7 @@ def show(name: str, folder: Path | None, as_json: bool) -> None:
 
 def _shown(number: int, turn: SessionTurn) -> str:
     answer = clean(turn.answer) if turn.answer is not None else f"(no answer: {turn.stop})"
-    return f"{number}. {clean(turn.question)}\n   [{turn.run_id}]\n{answer}\n"
+    return f"{number}. {clean(turn.question).strip()}\n   [{turn.run_id}]\n{answer}\n"
 
 
 @sessions.command("fork")

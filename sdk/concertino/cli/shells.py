@@ -156,7 +156,8 @@ def script(shell: str) -> str:
     """The script that a shell reads once, at its start."""
     from .group import command_line
 
-    return SHELLS[shell](command_line, {}, "concertino", "_CONCERTINO_COMPLETE").source()
+    name = str(command_line.name)
+    return SHELLS[shell](command_line, {}, name, f"_{name}_COMPLETE".upper()).source()
 
 
 def shell_of_user() -> str:
