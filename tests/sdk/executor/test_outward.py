@@ -380,6 +380,22 @@ async def test_approval_is_asked_for_in_the_framework_s_way_or_by_the_handler() 
 
 
 @pytest.mark.usefixtures("agents")
+async def test_what_the_framework_did_not_ask_about_is_not_approved_by_it() -> None:
+    @ct.tool(approval=lambda arguments: arguments.get("amount") == 50)
+    def transfer(amount: int) -> int:
+        """Transfer."""
+        return amount
+
+    tool = ct.as_openai_agents_tool(ct.Pool.of(transfer), "transfer")
+    # As a text, the amount is none that the rule knows; as a number, which it is repaired to, it is.
+    assert await tool.needs_approval(None, {"amount": "50"}, "1") is False
+    assert "nobody can be asked here" in await tool.on_invoke_tool(context(), '{"amount": "50"}')
+    assert "nobody can be asked here" in await tool.on_invoke_tool(context(), '{"amount": 50,}')
+    assert await tool.on_invoke_tool(context(), '{"amount": 50}') == "50"
+    assert await tool.on_invoke_tool(context(), '{"amount": 5}') == "5"
+
+
+@pytest.mark.usefixtures("agents")
 async def test_a_decision_about_a_call_is_none_about_the_calls_in_it() -> None:
     guarded = pool("x").adjust("ask", approval=True)
     said = await ct.as_openai_agents_tool(guarded, "ask").on_invoke_tool(context(), '{"question": "Which?"}')

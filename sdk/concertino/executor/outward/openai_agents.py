@@ -45,10 +45,12 @@ def as_openai_agents_tool(
     tools = imported("agents.tool", "openai-agents")
     schema, optional = strict_form(spec.input_schema)
     elsewhere = bool(spec.approval) and approve is None
-    outlet = outlet.approved_elsewhere() if elsewhere else outlet
 
     async def call(ctx: Any, text: str) -> Any:
-        outcome = await outlet.call(_without_nulls(text, optional), ctx.context if deps is None else deps)
+        # By what the framework saw: an argument that is repaired later may be one that nobody was asked about.
+        decided = elsewhere and _needs_approval(spec, _read(text))
+        through = outlet.approved_elsewhere() if decided else outlet
+        outcome = await through.call(_without_nulls(text, optional), ctx.context if deps is None else deps)
         if not outcome.observation.ok:
             return failure_text(outcome.observation)
         return _openai_agents_output(outcome, tools)
@@ -64,28 +66,40 @@ def as_openai_agents_tool(
 
 
 def _approval_rule(spec: ToolSpec) -> bool | Callable[[Any, dict[str, Any], str], Awaitable[bool]]:
-    rule = spec.approval
-    if not callable(rule):
-        return rule
+    if not callable(spec.approval):
+        return spec.approval
 
     async def needed(ctx: Any, arguments: dict[str, Any], call_id: str) -> bool:
-        try:
-            return bool(rule(arguments))
-        except Exception:
-            return True  # as in a run: a rule that fails counts as yes
+        return _needs_approval(spec, arguments)
 
     return needed
 
 
-def _without_nulls(text: str, optional: frozenset[str]) -> Mapping[str, Any] | str:
-    """Arguments without those that are null because they were left out; a text that cannot be read stays as it is."""
-    if not optional:
-        return text
+def _needs_approval(spec: ToolSpec, arguments: dict[str, Any] | None) -> bool:
+    """Whether the framework asks about a call. Not of arguments that it cannot read, which it shows nobody."""
+    if not callable(spec.approval):
+        return bool(spec.approval)
+    if arguments is None:
+        return False
+    try:
+        return bool(spec.approval(dict(arguments)))
+    except Exception:
+        return True  # as in a run: a rule that fails counts as yes
+
+
+def _read(text: str) -> dict[str, Any] | None:
+    """Arguments as the framework reads them; None where they are none."""
     try:
         arguments = json.loads(text or "{}")
     except ValueError:
-        return text
-    if not isinstance(arguments, dict):
+        return None
+    return arguments if isinstance(arguments, dict) else None
+
+
+def _without_nulls(text: str, optional: frozenset[str]) -> Mapping[str, Any] | str:
+    """Arguments without those that are null because they were left out; a text that cannot be read stays as it is."""
+    arguments = _read(text) if optional else None
+    if arguments is None:
         return text
     return {name: value for name, value in arguments.items() if value is not None or name not in optional}
 
