@@ -447,7 +447,7 @@ def test_the_commands_are_those_of_concertino_train() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("rl",), "Missing option '--config'"),
+        (("rl",), "missing option '--config'"),
         (("rl", "--config", "gapp"), "did you mean 'gap/"),
         (("rl", "--config", "gap", "trainer.rl.stps=1"), "unknown key 'trainer.rl.stps'; did you mean 'steps'?"),
         (("rl", "--config", "gap", "nonsense"), "expected KEY=VALUE"),
