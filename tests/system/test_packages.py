@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 import tomllib
 from typing import Any
 
 import pytest
+from concertino.cli.group import OF_PLUGINS
 from concertino.core.services import LOCAL_SERVERS, SERVICE_KEYS
 from concertino.plugins.packages import _KEYS, install_provider
 from concertino_openai.dialects import PRESETS
 from concertino_openai.services import Service
-from tree import ROOT
+from tree import ROOT, members
 
 
 def project(path: str) -> Any:
@@ -58,6 +61,24 @@ def test_the_variables_of_a_service_are_those_of_its_preset(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(LOCAL_SERVERS))
 def test_the_address_of_a_local_server_is_that_of_its_preset(name: str) -> None:
     assert (PRESETS[name].base_url, PRESETS[name].key_env) == (LOCAL_SERVERS[name], "")
+
+
+def test_the_command_line_knows_which_modules_are_of_the_tree() -> None:
+    from concertino.cli.group import OUR_MODULES
+
+    assert {member.import_name for member in members()} == OUR_MODULES
+
+
+@pytest.mark.parametrize("name", sorted(OF_PLUGINS))
+def test_the_help_of_a_command_of_a_member_is_what_the_member_says(name: str) -> None:
+    module = importlib.import_module(OF_PLUGINS[name].module)
+    command = next(command for command in module.concertino_cli() if command.name == name)
+    # The table leaves words out where the sentence explains an argument; it has no others.
+    assert set(_words(OF_PLUGINS[name].help)) <= set(_words(command.help.partition("\n\n")[0]))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[\w.-]+\w", text)
 
 
 def test_every_entry_point_of_a_service_is_the_service_of_that_name() -> None:

@@ -1,9 +1,13 @@
 """The command line `concertino`: a thin reader of arguments and printer of results over the public SDK.
 
-group     the commands, imported when used; those of plugins    failures  errors, exit codes
-options   options that several commands share                   output    tables, JSON, safe text
-drive     a run or a tail of one, shown live                    run, call, demo, …   one file per command
-live, plain, rounds, summary   what is known of a run (`concertino.traces.board`), on a terminal
+process   streams and arguments, before anything else           failures  errors, exit codes
+group     the commands, imported when used; those of plugins    options   options that several commands share
+output    tables, JSON, safe text                               log       the log of a command
+launch    from options to a run: question, recordings           show, drive   a run, shown while it goes on
+live, plain, written, rounds, summary    what is known of a run (`concertino.traces.board`), on a terminal
+leaders, doctor_leaders, surroundings    which models can lead, and what there is
+complete, seen, command_tree, shells     completion of names, without any plugin
+run, call, demo, …                       one file per command
 
 Invariant: `--help` imports no command and no executor; every command takes `--json` and `--debug`; results go to
 stdout, progress and errors to stderr. Exit codes: 0 done, 1 the run, call or check failed, 2 wrong usage, 130 Ctrl-C.

@@ -8,6 +8,7 @@ list their commands. A name that is not in the table is looked for among the com
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -80,9 +81,30 @@ OF_PLUGINS: dict[str, PluginCommand] = {
     "train": PluginCommand("concertino-train", "Train an orchestrator: collect, sft, rl, eval, export."),
     "probe": PluginCommand("concertino-openai", "Find out what the model server at URL really does."),
     "mcp": PluginCommand("concertino-mcp", "The MCP servers of concertino.toml: what they offer, and single calls."),
-    "search-index": PluginCommand("concertino-search", "Build the index of a corpus."),
+    "search-index": PluginCommand("concertino-search", "Build the index of CORPUS."),
 }
 """Commands of our other distributions, which need not be installed."""
+
+
+OUR_MODULES = frozenset(
+    f"concertino_{name}"
+    for name in (
+        "anthropic",
+        "bench",
+        "code",
+        "local",
+        "mcp",
+        "openai",
+        "reasoning",
+        "replay",
+        "scorer",
+        "search",
+        "toy",
+        "train",
+        "vllm",
+    )
+)
+"""The modules of our other distributions: what commands they bring is known without importing them."""
 
 
 class CommandGroup(click.Group):
@@ -167,7 +189,7 @@ class CommandGroup(click.Group):
         # click would print errors its own way and exit; here they become JSON or our own exit codes.
         options["standalone_mode"] = False
         options["prog_name"] = self.name
-        completing = f"_{self.name}_COMPLETE".upper() in os.environ  # as click calls it
+        completing = "_CONCERTINO_COMPLETE" in os.environ  # as click calls it
         try:
             if completing:
                 from . import shells  # noqa: F401 (click finds them by the variable)
@@ -222,7 +244,7 @@ def _foreign_commands() -> list[tuple[str, str]]:
 
     with suppress(Exception):  # importlib.metadata raises any exception on damaged metadata; settings may be wrong
         declared = entry_points(group="concertino")
-        foreign = {entry.name for entry in declared if not entry.value.startswith("concertino_")}
+        foreign = {entry.name for entry in declared if re.split(r"[.:]", entry.value)[0] not in OUR_MODULES}
         if foreign:
             from concertino.plugins import default_manager
 

@@ -121,12 +121,14 @@ class _Output(io.RawIOBase):
         """It is."""
         return True
 
-    def write(self, data: Any, /) -> int:
+    def write(self, data: Any, /) -> int | None:
         """Write, or say once that it cannot be done."""
         try:
             return os.write(self._number, data)
         except OSError as error:
-            if error.errno in (errno.EPIPE, errno.EAGAIN):  # `head` has seen enough; a slow reader
+            if error.errno == errno.EAGAIN:  # a slow reader
+                return None
+            if error.errno == errno.EPIPE:  # `head` has seen enough
                 raise
             # What is still to come goes nowhere: Python writes what is left in a buffer when it ends.
             silent = os.open(os.devnull, os.O_WRONLY)

@@ -21,9 +21,11 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from concertino.core.errors import ConcertinoError
 
 if TYPE_CHECKING:
     from concertino.plugins.manager import PluginManager
@@ -79,8 +81,10 @@ def begin() -> None:
     from .command_tree import tree_of
 
     settings = {name: settings_of(cls) for name, cls in BUILT_IN.items()}
-    found = {name: plugin_command(name) for name, command in OF_PLUGINS.items() if command.installed()}
-    commands = {name: tree_of(command) for name, command in found.items() if command is not None}
+    commands: dict[str, Any] = {}
+    with suppress(ConcertinoError):  # the settings of this folder are wrong, which the start of a shell must not tell
+        found = {name: plugin_command(name) for name, command in OF_PLUGINS.items() if command.installed()}
+        commands = {name: tree_of(command) for name, command in found.items() if command is not None}
     _write(seen_file(), {**data, "made_by": made_by, "settings": settings, "commands": commands})
 
 
@@ -128,8 +132,8 @@ def _updated(data: Mapping[str, Any], manager: PluginManager) -> dict[str, Any]:
     local = dict(folders.pop(here, {}))
     for name, given in manager.given().items():
         place = local if name in own else shared
-        known = place.get(name, asdict(Known()))
-        if known.get("version") == installed.get(name):
+        known = place.get(name, {})
+        if "commands" in known and known.get("version") == installed.get(name):
             given.pop("concertino_cli", None)  # described already, which takes long
         place[name] = {**known, "version": installed.get(name, ""), **_plain(name, given)}
     if here and local:

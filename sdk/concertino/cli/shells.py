@@ -12,6 +12,7 @@ Invariant: a key press starts no program but concertino, and nothing that a name
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from typing import Any
@@ -78,6 +79,9 @@ complete -c %(prog_name)s -f -a '(%(complete_func)s)'
 """
 
 
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
+
+
 class _Shell(ShellComplete):
     """A shell: how it gives a line, and takes proposals."""
 
@@ -92,6 +96,8 @@ class _Shell(ShellComplete):
         """The words before the cursor's, and the cursor's."""
         line = os.environ.get("COMP_LINE", "")
         words = split_arg_string(line)
+        while words and _VARIABLE.match(words[0]):  # `NO_COLOR=1 concertino …`
+            words.pop(0)
         open_word = bool(words) and not line[-1:].isspace()
         self.word = words[-1] if open_word else ""
         # Behind `--only=` click expects the option and the word apart.
@@ -156,8 +162,7 @@ def script(shell: str) -> str:
     """The script that a shell reads once, at its start."""
     from .group import command_line
 
-    name = str(command_line.name)
-    return SHELLS[shell](command_line, {}, name, f"_{name}_COMPLETE".upper()).source()
+    return SHELLS[shell](command_line, {}, "concertino", "_CONCERTINO_COMPLETE").source()
 
 
 def shell_of_user() -> str:

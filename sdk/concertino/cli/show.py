@@ -110,7 +110,7 @@ def show_run(
         while done.pending and again is not None and display.may_ask:
             done = drive(again(ask_about(done.pending)), board, view)
         _write(done, board, path, display, printer.shown if printer is not None else "", more or {})
-    except Interrupted:
+    except (Interrupted, click.Abort):
         if not (display.for_programs or display.quiet):
             write_summary(board, path)
         raise Interrupted(f"cancelled{how}") from None
