@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,8 @@ def write_document(path: Path, data: Mapping[str, Any], *, suffix: str | None = 
         unfinished.write_text(text, encoding="utf-8")
         unfinished.replace(path)
     except OSError as cause:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):  # on a read-only disk, even what is not there cannot be removed
+            unfinished.unlink(missing_ok=True)
         step = "make its folder first" if not path.parent.is_dir() else "give another file"
         raise PoolError(f"{path}: cannot be written: {why_unusable(cause)}; {step}") from cause
 

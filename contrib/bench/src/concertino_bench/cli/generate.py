@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -152,5 +152,6 @@ def _write(path: Path, lines: Iterable[str]) -> tuple[int, str]:
     except OSError as error:
         raise click.ClickException(f"{path} cannot be written: {error.strerror or error}") from error
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # on a read-only disk, even what is not there cannot be removed
+            beside.unlink(missing_ok=True)
     return size, digest.hexdigest()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,8 @@ class Folder:
         except OSError as error:
             raise DataError(f"{file} cannot be written: {error.strerror}") from error
         finally:
-            beside.unlink(missing_ok=True)
+            with suppress(OSError):  # on a read-only disk, even what is not there cannot be removed
+                beside.unlink(missing_ok=True)
 
     def write_rows(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Write JSON Lines."""

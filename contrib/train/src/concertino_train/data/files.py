@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,8 @@ def write_conversations(conversations: Iterable[RoleConversation], path: str | P
                 file.write(line)
         beside.replace(target)
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # on a read-only disk, even what is not there cannot be removed
+            beside.unlink(missing_ok=True)
     return digest.hexdigest()
 
 
