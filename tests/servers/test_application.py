@@ -92,7 +92,6 @@ async def test_the_lines_run_as_written() -> None:
     events = [event async for event in leader.stream("What is this?", pool=POOL)]
     pieces = [event.text for event in events if isinstance(event, ct.events.TextDelta) and event.kind == "answer"]
     assert "".join(pieces) == '{"city": "a cat", "celsius": 38.5}'
-    assert len(pieces) > 3
 
 
 async def requests_of_an_answer_for_tomorrow(leader: ct.Orchestrator) -> list[str]:
