@@ -132,11 +132,10 @@ def _told(error: Exception, board: Board, path: Path | None, how: str) -> Except
         kept = "" if path is None else f"; the run is kept: concertino traces show {shlex.quote(str(path))}"
         return OutputLost(f"{error}{kept}")
     system = next((each for each in (error, error.__cause__) if isinstance(each, OSError)), None)
-    if system is not None and not board.run_id:  # before its first record
-        place = path.parent if path is not None else system.filename
+    if system is not None and path is not None and not board.run_id:  # before its first record
         return UsageError(
-            f"the run cannot be recorded in {place}: {why_unusable(system)}; record it elsewhere with --trace FOLDER, "
-            "or not at all with --no-trace"
+            f"the run cannot be recorded in {path.parent}: {why_unusable(system)}; record it elsewhere with --trace "
+            "FOLDER, or not at all with --no-trace"
         )
     if isinstance(error, ConcertinoError):
         return error

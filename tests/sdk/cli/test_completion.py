@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from concertino.cli.seen import seen_file
+from concertino.plugins import default_manager
 
 if sys.platform == "win32":
     pytest.skip("shells of POSIX", allow_module_level=True)
@@ -56,10 +57,12 @@ def concertino_cli():
 def press(site: Path) -> Press:
     """`press("run --model ba")`: the names that are proposed there, as fish gets them."""
 
-    def run(line: str, shell: str = "fish", **environment: str) -> list[str]:
+    def run(line: str, shell: str = "fish", before: str = "") -> list[str]:
+        environment = {**os.environ, **asked(line, shell, site)}
+        environment["COMP_LINE"] = before + environment["COMP_LINE"]
         done = subprocess.run(
             [sys.executable, "-m", "concertino"],
-            env={**os.environ, **asked(line, shell, site), **environment},
+            env=environment,
             capture_output=True,
             text=True,
             timeout=60,
@@ -186,6 +189,30 @@ def test_commands_of_plugins_are_proposed_with_their_options(cli: Any, install: 
     assert press("sing solo --key m") == ["major", "minor"]
     assert not Path("imported").exists(), "a key press imported the plugin"
     assert not Path("asked").exists()
+
+
+def test_a_plugin_that_comes_later_is_known_once_its_commands_were_looked_for(
+    cli: Any, install: Any, press: Press
+) -> None:
+    cli("completion", "bash")
+    install("foreign", FOREIGN)
+    default_manager.cache_clear()
+    cli("tools")
+    assert press("si") == []
+    cli("sing", "--help")
+    assert press("sing s") == ["solo"]
+
+
+def test_a_broken_settings_file_does_not_break_the_start_of_a_shell(cli: Any) -> None:
+    Path("concertino.toml").write_text("no TOML", encoding="utf-8")
+    default_manager.cache_clear()
+    done = cli("completion", "bash")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "_concertino_completion" in done.stdout
+
+
+def test_variables_before_the_command_do_not_count(press: Press) -> None:
+    assert "parallel-rounds" in press("run --strategy p", before="NO_COLOR=1 ")
 
 
 def test_a_key_press_asks_no_plugin_and_starts_nothing(install: Any, press: Press) -> None:
