@@ -68,12 +68,10 @@ def begin() -> None:
     Raises:
         OSError: it cannot be written.
     """
-    from importlib.metadata import version
-
     from .group import OF_PLUGINS, plugin_command
 
     here = [command.distribution for command in OF_PLUGINS.values() if command.installed()]
-    data, made_by = _read(), ", ".join(f"{name} {version(name)}" for name in ["concertino", *dict.fromkeys(here)])
+    data, made_by = _read(), ", ".join(map(_version, ["concertino", *dict.fromkeys(here)]))
     if data.get("made_by") == made_by:
         return
     from concertino.strategies import BUILT_IN
@@ -82,10 +80,22 @@ def begin() -> None:
 
     settings = {name: settings_of(cls) for name, cls in BUILT_IN.items()}
     commands: dict[str, Any] = {}
-    with suppress(ConcertinoError):  # the settings of this folder are wrong, which the start of a shell must not tell
+    try:
         found = {name: plugin_command(name) for name, command in OF_PLUGINS.items() if command.installed()}
         commands = {name: tree_of(command) for name, command in found.items() if command is not None}
+    except ConcertinoError:
+        # The settings of this folder are wrong, which the start of a shell must not tell; another folder's may not be.
+        made_by = ""
     _write(seen_file(), {**data, "made_by": made_by, "settings": settings, "commands": commands})
+
+
+def _version(distribution: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"{distribution} {version(distribution)}"
+    except PackageNotFoundError:  # its module lies on the path without being installed
+        return distribution
 
 
 def recall(settings_path: Path | None = None) -> dict[str, Known]:
@@ -108,7 +118,7 @@ def remember() -> None:
     manager_module = sys.modules.get("concertino.plugins.manager")
     if manager_module is None or not manager_module.default_manager.cache_info().currsize:
         return
-    with suppress(OSError, ValueError, RecursionError):
+    with suppress(Exception):  # of plugins, too, whose commands are looked at; nothing here may fail a command
         data = _read()
         if not data:
             return
