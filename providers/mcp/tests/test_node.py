@@ -100,7 +100,7 @@ async def test_every_tool_is_listed_and_called(
     assert "hello" in found["echo"]
     assert "5" in found["get-sum"]
     assert set(found["get-structured-content"]) == {"temperature", "conditions", "humidity"}
-    assert "[image: image/png, " in found["get-tiny-image"]
+    assert "[image image.png " in found["get-tiny-image"]
     assert "[link: " in found["get-resource-links"]
     assert "[resource: " in found["get-resource-reference"]
     assert "progress 3 of 3" in caplog.text
