@@ -53,6 +53,16 @@ _GRAPHS = (
     "trainer.rl.steps=60",
 )
 """With the recipe's 500 steps of teaching, one answer in nine is right, and reinforcement has nothing to begin with."""
+_PARTS = "tasks.eval=[{set: practice/facts, options: {split: test, count: 300, level: %d}}]"
+_THREE_PARTS_ALONE = (
+    "data.collect.tasks=[{set: practice/facts, options: {split: train, count: 2400, start: 600, level: 3}}]"
+)
+"""Whoever was taught by questions of three parts alone has seen one degree, and has nothing to choose from."""
+_ROLES = (
+    "trainer.rl.steps=150",
+    "trainer.rl.eval_every=150",
+    "trainer.rl.learning_rate=3.0e-4",
+)
 _WAITING = "pool.make={name: practice, mix: mixed, latency: 0.2}"
 _WISHES = (
     'trainer.eval.preferences=[{text: "Keep it cheap.", accuracy: 1.0, usd: 1.0}, {text: "Be sure.", accuracy: 1.0}]'
@@ -298,6 +308,41 @@ STUDIES: dict[str, Study] = {
                 Expected("turn", "accuracy", least=0.1),
                 Expected("shuffled", "sampled/accuracy", most=0.05),
             ),
+        ),
+        Study(
+            "degree",
+            "Does a leader that writes graphs choose the number of agents from the question?",
+            "mas-orchestra/toy",
+            (
+                Arm("one-part", learn=(_HELD,), measure=(_PARTS % 1,)),
+                Arm("two-parts", learn=(_HELD,), measure=(_PARTS % 2,)),
+                Arm("three-parts", learn=(_HELD,), measure=(_PARTS % 3,)),
+                Arm("one-part-taught", learn=None, measure=(_PARTS % 1,)),
+                Arm("three-parts-taught", learn=None, measure=(_PARTS % 3,)),
+                Arm("one-part-fixed", teach=(_THREE_PARTS_ALONE,), learn=None, measure=(_PARTS % 1,)),
+            ),
+            ("calls", "sampled/calls", "accuracy", "sampled/accuracy"),
+            _GRAPHS,
+            (
+                Expected("two-parts", "calls", least=0.5),
+                Expected("three-parts", "calls", least=1.0),
+                Expected("one-part-fixed", "calls", least=1.0),
+            ),
+        ),
+        Study(
+            "role-policies",
+            "On Plan-Path, does a policy for each role beat one for both, at as many sampled tokens?",
+            "at-grpo/toy",
+            (
+                Arm("shared", learn=(_HELD,)),
+                Arm("own", learn=(_HELD, "roles.policies=full")),
+                Arm("taught", learn=None),
+                Arm("shuffled", learn=(_HELD, "algorithm.shuffle_rewards=true")),
+            ),
+            ("sampled/accuracy", "accuracy", "calls", "rounds", "sampled_tokens", "learning_cpu_seconds"),
+            _ROLES,
+            (Expected("own", "sampled/accuracy", least=0.0), Expected("shuffled", "sampled/accuracy", most=0.03)),
+            _MORE_TESTS,
         ),
         _agent_turn("agent-turn", "Plan-Path"),
         _agent_turn("agent-turn-sudoku", "Sudoku 4×4", _SUDOKU),
