@@ -13,7 +13,7 @@ export JOBS ?= 3
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help setup full servers demo test test-slow soak dist wheels test-wheels release-check lint format reference docs bench coverage
-.PHONY: house clean
+.PHONY: house clean server-environments
 # A caller's own Python settings must not leak into .venv. Without bytecode each call of pytest compiles all tests again:
 # collecting them takes 23 s instead of 14.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
@@ -28,9 +28,12 @@ setup full:
 	@command -v $(PYTHON) >/dev/null || { echo "no $(PYTHON) on the PATH: install Python >= 3.11 or name one:  make test PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) scripts/environment.py $(LEVEL)
 
-servers: full # the model servers that have environments of their own; what cannot be had is said, and skipped
+server-environments: # the model servers that have environments of their own; what cannot be had is said, and skipped
 	@$(PYTHON) scripts/servers.py
 	@$(PYTHON) scripts/browser.py
+
+servers: full server-environments # and the models that they serve
+	@PYTHONPATH=scripts $(BIN)/python tests/servers/models.py
 
 demo: setup ## Ask one question of the whole pool, without a key or a network
 	@$(DEMO) $(ARGS)

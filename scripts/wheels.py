@@ -100,7 +100,7 @@ def _install(venv: Path, distributions: list[Member], groups: list[str]) -> None
     create(venv)
     pip(venv, "install", PIP)
     wheels = [str(wheel_of(member)) for member in distributions]
-    pip(venv, "install", *groups, *wheels)
+    pip(venv, "install", "--no-compile", *groups, *wheels)  # most of what they bring is never imported here
 
 
 def wheel_of(member: Member) -> Path:
