@@ -32,10 +32,11 @@ def _followed() -> set[str]:
     return {word for line in commands for word in line.split() if word.endswith(".py")}
 
 
+FOLLOWED = _followed()
 REST = sorted(
     file
     for file in EXAMPLES.rglob("*.py")
-    if file.name not in _followed() and not file.name.startswith("test_") and file not in (*SERVED, *FOREIGN)
+    if file.name not in FOLLOWED and not file.name.startswith("test_") and file not in (*SERVED, *FOREIGN)
 )
 
 

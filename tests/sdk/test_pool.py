@@ -229,3 +229,16 @@ def test_an_unbound_role_falls_back_and_a_misspelt_full_name_does_not() -> None:
         pool.model("m/smal")
     with pytest.raises(ct.PoolError, match="'m/other'"):
         ct.Pool.of(model("m/only")).model("m/other")
+
+
+def test_a_model_that_an_agent_names_in_full_joins_the_pool_with_it() -> None:
+    @ct.agent(models=("toy/leader", "worker"))
+    async def helper(task: str, ctx: ct.Context) -> str:
+        """Helps."""
+        return (await ctx.model("toy/leader").chat(task)).text
+
+    boss = ct.Orchestrator("toy/leader").as_agent("boss", "Leads.")
+    for pool in (ct.Pool.of(helper), ct.Pool.of(boss), ct.Pool.of().adding(boss), ct.Pool.of(helper, boss)):
+        assert [model.name for model in pool.models] == ["toy/leader"]
+    with pytest.raises(ct.PoolError, match=r"agent 'boss': the pool has no model 'toi/leader'.* did you mean 'toy'"):
+        ct.Pool.of(ct.Orchestrator("toi/leader").as_agent("boss", "Leads."))

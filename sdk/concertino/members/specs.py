@@ -260,7 +260,8 @@ class AgentSpec(ToolSpec):
     """An agent: a tool with its own context. Its function takes a `Context`, through which it calls models and members.
 
     Attributes:
-        models: the roles it asks for with `ctx.model(role)`, bound to real models by the pool.
+        models: the roles it asks for with `ctx.model(role)`, bound to real models by the pool, or models by full name,
+            `provider/name`.
         toolbox: private tools, which only its own calls find, by their short name.
     """
 
@@ -279,6 +280,11 @@ class AgentSpec(ToolSpec):
             )
         if isinstance(self.models, str) or not all(isinstance(role, str) for role in self.models):
             raise SpecError(f"{label}: models={self.models!r}; expected names of roles, such as ('worker',)")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The models that it asks for by full name; its other names are roles."""
+        return tuple(name for name in self.models if "/" in name)
 
     @cached_property
     def own_tools(self) -> dict[str, ToolSpec]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from concertino.core.errors import PoolError
@@ -20,6 +20,13 @@ def full_name(name: str) -> str:
 def names_of_roles(roles: Mapping[str, str] | None) -> dict[str, str]:
     """The full names among the models of roles, each with what to say before an error about it."""
     return {name: f"role {role!r}: " for role, name in (roles or {}).items() if "/" in name}
+
+
+def names_of_members(members: Iterable[Spec]) -> dict[str, str]:
+    """The full names of models that members need, each with what to say before an error about it."""
+    # What is no member is refused later, with a better error.
+    needy = [member for member in members if getattr(member, "needs", ())]
+    return {name: f"{member.kind} {member.name!r}: " for member in needy for name in member.needs if "/" in name}
 
 
 def named_models(

@@ -29,7 +29,7 @@ from concertino.members.patterns import is_full_name, matches
 from concertino.members.routing import RouterSpec
 from concertino.members.specs import ModelSpec, Spec, ToolSpec, canonical_text, function_object
 
-from .named_models import full_name, named_models, names_of_roles
+from .named_models import full_name, named_models, names_of_members, names_of_roles
 from .views import ContextCost, Member, PoolDiff
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ class Pool:
         aliases: Mapping[str, str] | None = None,
     ) -> None:
         members = tuple(members)
-        self._fill((*members, *named_models(names_of_roles(roles), members)), roles, aliases)
+        wanted = {**names_of_members(members), **names_of_roles(roles)}
+        self._fill((*members, *named_models(wanted, members)), roles, aliases)
         self._check()
 
     def _fill(
@@ -370,7 +371,9 @@ class Pool:
 
     def adding(self, *members: Any) -> Pool:
         """With more members at the end; what they may be, `of` says."""
-        return self._copy((*self.members, *_specs_of(members, self._manager)))
+        more = _specs_of(members, self._manager)
+        both = (*self.members, *more)
+        return self._copy((*both, *named_models(names_of_members(more), both, self._manager)))
 
     def bind(self, **roles: str) -> Pool:
         """With roles bound to models by name (`bind(worker="groq/llama-3.3-70b-versatile")`).
@@ -641,8 +644,8 @@ def _renaming(member: Spec, old: str, new: str) -> Spec:
         return member
     if isinstance(member, RouterSpec):
         return member.with_(models=tuple(new if name == old else name for name in member.models))
-    assert isinstance(member, ModelAgent)
-    return answering_with(member, new)
+    # The code of other agents names its models itself.
+    return answering_with(member, new) if isinstance(member, ModelAgent) else member
 
 
 def _refuse_circles(routers: Sequence[RouterSpec]) -> None:

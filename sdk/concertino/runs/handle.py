@@ -7,12 +7,12 @@ import contextlib
 import logging
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from concertino.core.errors import TraceError
 
 from .loop import RunLoop
-from .run import Run
+from .run import OutputT, Run
 from .setup import RESUMABLE
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _LOOK = 0.25
 """Seconds between looks for a request to cancel."""
 
 
-class RunHandle:
+class RunHandle(Generic[OutputT]):
     """An active run. Await it for the `Run`."""
 
     def __init__(self, drive: RunLoop) -> None:
@@ -50,10 +50,10 @@ class RunHandle:
             self._timer.cancel()
         self._request.unlink(missing_ok=True)
 
-    def __await__(self) -> Generator[Any, None, Run]:
+    def __await__(self) -> Generator[Any, None, Run[OutputT]]:
         return self._wait().__await__()
 
-    async def _wait(self) -> Run:
+    async def _wait(self) -> Run[OutputT]:
         try:
             # Shielded: a cancelled caller ends the run through `cancel`, which waits until it has ended in order.
             return await asyncio.shield(self.task)
@@ -82,7 +82,7 @@ class RunHandle:
         """For notebooks: the run as far as it is now."""
         return self._drive.collect()._repr_html_()
 
-    async def cancel(self) -> Run:
+    async def cancel(self) -> Run[OutputT]:
         """Stop the run and its calls, and return what was done; `stop` is `cancelled`."""
         if not self.task.done():
             self.task.cancel()

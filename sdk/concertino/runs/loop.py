@@ -10,6 +10,7 @@ import asyncio
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from concertino.core.approval import Deny
@@ -42,6 +43,8 @@ _STOPS = {"budget_exhausted": "budget", "deadline": "deadline", "queue_deadline"
 """Why a run ends when its model could not be asked, by the code of the failed request."""
 _ANSWER_ATTEMPTS = 3
 """Requests that may correct an answer which is not of its type, or which a guard denied."""
+UNHELD = ".unheld"
+"""Ends the id of a request that is repeated without the schema, which its server refused."""
 
 
 class RequestIds:
@@ -382,7 +385,9 @@ class RunLoop:
         role = step.role if step.role in self.pool.roles else "orchestrator"
         if self.given is not PLAIN_INPUT:
             step = self.framed(step)
-        request = ChatRequest(step.messages, [dict(t) for t in step.tools], step.sampling or self.settings.sampling)
+        held = self._held if step.whole else None
+        sampling = step.sampling or self.settings.sampling
+        request = ChatRequest(step.messages, [dict(t) for t in step.tools], sampling, schema=held)
         fresh = step.messages[len(step.messages) - step.fresh :]
         listener: StreamListener | None = self.ahead
         if scope.streams:
@@ -392,7 +397,30 @@ class RunLoop:
             guarded = self.guards is not None and self.guards.of_answer
             reader = None if guarded else self.machine.answer_reader
             listener = self.teller = TextTeller(scope, name, step.part or step.role, reader, then=self.ahead)
-        return await executor.ask(role, request, scope, call_id=name, role=step.role, fresh=fresh, listener=listener)
+        ask = partial(
+            # An answer of the wrong type is no failed request: it goes back to the model with the reason.
+            executor.ask,
+            role,
+            scope=scope,
+            role=step.role,
+            fresh=fresh,
+            listener=listener,
+            checked=held is None,
+        )
+        try:
+            return await ask(request, call_id=name)
+        except CallFailed as failed:
+            if held is None or not _rejected(failed):
+                raise
+            # Each server takes a part of JSON Schema of its own; the prompt says it all.
+            self.schema_refused = True
+            return await ask(replace(request, schema=None), call_id=f"{name}{UNHELD}")
+
+    @property
+    def _held(self) -> Mapping[str, Any] | None:
+        """The schema of the answer for a server that can hold it, as long as none has refused it."""
+        wanted = self.given.answer_type
+        return None if wanted is None or self.schema_refused else wanted.held
 
     def framed(self, step: Ask) -> Ask:
         """What the machine asks, as the model is asked it."""
@@ -454,7 +482,7 @@ class RunLoop:
         assert executor is not None
         assert scope is not None
         messages = correction(wanted.schema if wanted else None, self.begun.question, text, wrong)
-        held = wanted.held if wanted is not None and not self.schema_refused else None
+        held = self._held
         request = ChatRequest(messages, sampling=self.settings.sampling, schema=held)
         if scope.streams:
             from concertino.executor.text_teller import TextTeller
@@ -474,12 +502,10 @@ class RunLoop:
                 checked=False,
             )
         except CallFailed as failed:
-            error = failed.observation.error
-            if held is None or error is None or error.code != "rejected":
+            if held is None or not _rejected(failed):
                 raise
-            # Each server takes a part of JSON Schema of its own; the prompt says it all.
             self.schema_refused = True
-            return await self._corrected(wanted, text, wrong, f"{name}.unheld")
+            return await self._corrected(wanted, text, wrong, f"{name}{UNHELD}")
         return reply.text
 
     async def _stop_early_requests(self) -> None:
@@ -550,3 +576,9 @@ class RunLoop:
             output=self.output,
             pending=list(scope.pending.values()) if scope is not None else [],
         )
+
+
+def _rejected(failed: CallFailed) -> bool:
+    """Whether a server refused a request as it was."""
+    error = failed.observation.error
+    return error is not None and error.code == "rejected"

@@ -18,13 +18,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextvars import copy_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
 from concertino.core.approval import Approver, Decision
 from concertino.core.attachment import Attachment
 from concertino.core.budget import Budget
 from concertino.core.errors import BudgetError, PoolError, TraceError, UsageError
-from concertino.core.events import Event, RunStarted
+from concertino.core.events import Event, RunStarted, TextDelta
 from concertino.core.model import Message, Model, Sampling
 from concertino.executor import Duplicates, Executor
 from concertino.executor.model_call import refused_attachments
@@ -34,13 +35,13 @@ from concertino.pool.live import LivePool
 from concertino.pool.pool import Pool
 from concertino.strategies import Machine, Strategy, TaskContext
 from concertino.strategies.base.frame import Frame, instructions_text
-from concertino.strategies.built_in import DEFAULT_STRATEGY, installed_strategy
+from concertino.strategies.built_in import ALONE, DEFAULT_STRATEGY, installed_strategy
 from concertino.traces import Durability, JournalSink, Trace, TraceMemory, TraceStore
 from concertino.traces.trace import header
 
 from .handle import RunHandle, forget_request
 from .loop import Listener, RunLoop, RunSettings
-from .run import Run
+from .run import OutputT, Run, RunError
 from .run_input import PLAIN_INPUT, Question, RunInput, read_question
 from .setup import (
     RESUMABLE,
@@ -69,18 +70,22 @@ if TYPE_CHECKING:
 logger = logging.getLogger("concertino")
 _NOTHING_TO_LEAD = "the pool holds no tool and no agent, so there is nothing to orchestrate; "
 _OFFER = 'offer its models as agents with pool.offering("*"), or `offer = ["*"]` in the pool file'
+_OR_ALONE = ", or choose no strategy: then the model answers alone"
+NO_POOL = Pool.of()
+"""Nothing to call."""
 
 
 Arrange = Callable[[str, Pool], Pool]
 """From a question and a pool to the pool that a run gets: fewer members, or another order."""
 
 
-class Orchestrator:
+class Orchestrator(Generic[OutputT]):
     """Answers questions over a pool.
 
     Args:
-        model: who leads: a role or name in the pool, a `ModelSpec`, or a `Model` object.
-        strategy: the paradigm, as an object or a name.
+        model: who leads: a role or name in the pool, `provider/name`, a `ModelSpec`, or a `Model` object.
+        strategy: the paradigm, as an object or a name; by default rounds of parallel calls, or, where the pool has
+            nothing to call, the model's own answer.
         executor: shared by several runs; without one, each run has its own.
         sampling: how the orchestrator and the summariser sample.
         duplicates: what to do with a call that repeats an earlier one of the run.
@@ -96,7 +101,8 @@ class Orchestrator:
         instructions: what the model is told beside its task, at the end of every system message: a text, or a function
             of the run's `RunContext` that returns one.
         answer_type: what an answer must be: a type that pydantic can validate (a model, dataclass, TypedDict, union,
-            list), or a JSON schema. `run.output` is then such a value, never an unvalidated one.
+            list), or a JSON schema. `run.output` is then such a value, never an unvalidated one. A type checker knows a
+            class from here; a union is written out: `Orchestrator[Bill | Refund](..., answer_type=Bill | Refund)`.
         arrange: makes the pool of each run from its question and the pool that it was given, such as a `Shortlist`. A
             run that is resumed keeps its members, their order and their aliases.
     """
@@ -104,7 +110,7 @@ class Orchestrator:
     def __init__(
         self,
         model: str | Model | ModelSpec = "orchestrator",
-        strategy: Strategy | str = DEFAULT_STRATEGY,
+        strategy: Strategy | str | None = None,
         *,
         executor: Executor | None = None,
         sampling: Sampling | None = None,
@@ -115,15 +121,17 @@ class Orchestrator:
         approve: Approver | None = None,
         guards: Sequence[Guard | str] = (),
         instructions: Instructions = None,
-        answer_type: Any = None,
+        answer_type: type[OutputT] | UnionType | Mapping[str, Any] | None = None,
         arrange: Arrange | None = None,
     ) -> None:
         if not isinstance(model, (str, Model, ModelSpec)):
             raise UsageError(f"model={model!r}: expected a name or role in the pool, a ModelSpec, or a Model")
-        if not isinstance(strategy, (str, Strategy)):
+        if not isinstance(strategy, (str, Strategy)) and strategy is not None:
             raise UsageError(f"strategy={strategy!r}: expected a Strategy or the name of one")
         self.model = model
         self._leader = ModelSpec("orchestrator", lambda: SharedModel(model)) if isinstance(model, Model) else None
+        self._chosen = strategy is not None
+        strategy = DEFAULT_STRATEGY if strategy is None else strategy
         self.strategy = installed_strategy(strategy)() if isinstance(strategy, str) else strategy
         self.executor = executor
         self.sampling = sampling or Sampling()
@@ -141,7 +149,7 @@ class Orchestrator:
         self,
         question: Question,
         *,
-        pool: Pool | LivePool,
+        pool: Pool | LivePool = NO_POOL,
         history: History = None,
         deps: Any = None,
         budget: Budget | None = None,
@@ -149,12 +157,13 @@ class Orchestrator:
         durability: Durability = "process",
         run_id: str = "",
         on_event: Listener | None = None,
-    ) -> Run:
+    ) -> Run[OutputT]:
         """Answer a question.
 
         Args:
             question: what to answer: a text, or a list of texts and attachments (`Image`, `Audio`, `File`).
-            pool: what may be called; of a `LivePool`, what is current now, to the end of the run.
+            pool: what may be called; of a `LivePool`, what is current now, to the end of the run. Without one, or if it
+                holds nothing to call, the model answers alone.
             history: earlier turns of a conversation: a run, a list of messages, or a `Session`, to which this run adds
                 its own turn; its trace then lies beside the session.
             deps: what tools, agents, instructions and guards get as `ctx.deps`; never shown to a model.
@@ -182,7 +191,7 @@ class Orchestrator:
             on_event=on_event,
         )
 
-    def run_sync(self, question: Question, **options: Any) -> Run:
+    def run_sync(self, question: Question, **options: Any) -> Run[OutputT]:
         """`run` for programs that do not wait with `await`; where a loop runs already, as in a notebook, in a thread.
 
         An executor belongs to one event loop, so a shared one is refused where a loop runs already.
@@ -205,7 +214,7 @@ class Orchestrator:
         self,
         question: Question,
         *,
-        pool: Pool | LivePool,
+        pool: Pool | LivePool = NO_POOL,
         history: History = None,
         deps: Any = None,
         stream_text: bool = False,
@@ -214,7 +223,7 @@ class Orchestrator:
         durability: Durability = "process",
         run_id: str = "",
         on_event: Listener | None = None,
-    ) -> RunHandle:
+    ) -> RunHandle[OutputT]:
         """Begin a run and return at once; await the handle for the `Run`, or cancel it and keep what was done.
 
         Args:
@@ -230,7 +239,7 @@ class Orchestrator:
             pool = self._with_model(self._arranged(asked, _current(pool, budget)))
             run_id = run_id or new_run_id()
             self._check_budget(pool, budget)
-            given = self._given(RunContext(run_id, asked, deps), history, stream_text, attached)
+            given = self._given(pool, RunContext(run_id, asked, deps), history, stream_text, attached)
             self._check_attachments(pool, given.attachments)
             machine = self._begin(asked, pool, budget, self.sampling)
             setup = {**self._setup(pool, budget), **input_setup(given), "durability": durability}
@@ -239,7 +248,7 @@ class Orchestrator:
             if trace is not None:
                 sink = JournalSink.create(_trace_path(Path(trace), run_id), header(run_id), durability)
             begun = RunStarted(run_id, asked, setup, round(time.time(), 3))
-            settings, rounds = self._settings(), self._rounds(budget)
+            settings, rounds = self._settings(), self._rounds(pool, budget)
             handle = RunHandle(
                 RunLoop(settings, machine, pool, budget, rounds, begun, sink, None, on_event, 0.0, given)
             )
@@ -255,7 +264,7 @@ class Orchestrator:
         self,
         question: Question,
         *,
-        pool: Pool | LivePool,
+        pool: Pool | LivePool = NO_POOL,
         history: History = None,
         deps: Any = None,
         budget: Budget | None = None,
@@ -275,12 +284,12 @@ class Orchestrator:
         pool = self._with_model(self._arranged(asked, _current(pool, budget)))
         self._check_budget(pool, budget)
         run_id = run_id or new_run_id()
-        given = self._given(RunContext(run_id, asked, deps), history, False, attached)
+        given = self._given(pool, RunContext(run_id, asked, deps), history, False, attached)
         self._check_attachments(pool, given.attachments)
         machine = self._begin(asked, pool, budget, self.sampling)
         setup = {**self._setup(pool, budget), **input_setup(given)}
         begun = RunStarted(run_id, asked, setup, round(time.time(), 3))
-        drive = RunLoop(self._settings(), machine, pool, budget, self._rounds(budget), begun, given=given)
+        drive = RunLoop(self._settings(), machine, pool, budget, self._rounds(pool, budget), begun, given=given)
         return SteppedRun(drive, self.executor)
 
     def as_agent(
@@ -326,9 +335,35 @@ class Orchestrator:
             instructions=self.instructions,
         )
 
+    async def stream_answer(self, question: Question, **options: Any) -> AsyncIterator[str]:
+        """Answer a question, yielding the answer's text as it is written. Options as for `run`.
+
+        The pieces add up to `run.answer`; `stream` gives the run and its events, too.
+
+        Raises:
+            RunError: the run ended without an answer, or with another one than the text that was yielded: the model was
+                asked again, after a broken connection or because of its type.
+        """
+        given, said, request = "", "", ("", 0)
+        async for event in self.stream(question, **options):
+            if isinstance(event, Run):
+                answer = event.require_answer()
+                if not answer.startswith(given):
+                    raise RunError("the answer was written again, and is another one than was streamed", event)
+                if answer != given:
+                    yield answer[len(given) :]
+            elif isinstance(event, TextDelta) and event.kind == "answer":
+                if request != (event.call_id, event.attempt):
+                    said, request = "", (event.call_id, event.attempt)
+                said += event.text
+                # Text that is written again is yielded from where it goes on.
+                if len(said) > len(given) and said.startswith(given):
+                    yield said[len(given) :]
+                    given = said
+
     async def stream(
         self, question: Question, *, stream_text: bool = True, **options: Any
-    ) -> AsyncIterator[Event | Run]:
+    ) -> AsyncIterator[Event | Run[OutputT]]:
         """Answer a question, yielding every event as it happens and the `Run` at the end. Options as for `run`.
 
         Text comes as `TextDelta` events while it is written: thoughts, the text of replies, and the answer alone.
@@ -353,12 +388,12 @@ class Orchestrator:
         self,
         path: str | Path,
         *,
-        pool: Pool | LivePool,
+        pool: Pool | LivePool = NO_POOL,
         deps: Any = None,
         decisions: Mapping[str, Decision | bool] | None = None,
         on_event: Listener | None = None,
         finished: Literal["refuse", "recall"] = "refuse",
-    ) -> Run:
+    ) -> Run[OutputT]:
         """Resume an interrupted run: finished calls are not repeated, calls in doubt are asked under the same key.
 
         Args:
@@ -385,12 +420,12 @@ class Orchestrator:
         self,
         path: str | Path,
         *,
-        pool: Pool | LivePool,
+        pool: Pool | LivePool = NO_POOL,
         deps: Any = None,
         decisions: Mapping[str, Decision | bool] | None = None,
         stream_text: bool = False,
         on_event: Listener | None = None,
-    ) -> RunHandle:
+    ) -> RunHandle[OutputT]:
         """As `resume`, and return as soon as the run is under way; await the handle for the `Run`.
 
         Args:
@@ -436,7 +471,7 @@ class Orchestrator:
         deps: Any,
         decisions: Mapping[str, Decision],
         streams: bool = False,
-    ) -> RunHandle:
+    ) -> RunHandle[OutputT]:
         """A run that begins with what a trace knows."""
         budget = Budget(**known.setup.get("budget", {}))
         if known.setup.get("arranged"):
@@ -446,7 +481,7 @@ class Orchestrator:
             pool = pool.arranged(members).alias(known.setup.get("aliases", {}))
         history = [Message.from_json(item) for item in known.setup.get("history", ())]
         # Instructions as they were then: a function might say something else today.
-        frame = Frame.of(self.strategy, known.setup.get("instructions", ""), history, self._answer_schema)
+        frame = Frame.of(self._following(pool), known.setup.get("instructions", ""), history, self._answer_schema)
         spared = sum(record.get("waited", 0.0) for record in known.of_kind("decision"))
         given = RunInput(
             frame,
@@ -462,7 +497,7 @@ class Orchestrator:
         refuse_changes(known, {**self._setup(pool, budget), **input_setup(given)})
         machine = self._begin(known.question, pool, budget, recorded_sampling(known))
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
-        memory, rounds = TraceMemory(known), self._rounds(budget)
+        memory, rounds = TraceMemory(known), self._rounds(pool, budget)
         settings, elapsed = self._settings(), known.seconds()
         return RunHandle(
             RunLoop(settings, machine, pool, budget, rounds, begun, sink, memory, on_event, elapsed, given)
@@ -470,10 +505,16 @@ class Orchestrator:
 
     # -- preparation -----------------------------------------------------------------------------------------------
 
+    def _following(self, pool: Pool) -> Strategy:
+        """The strategy of a run over a pool: one that nobody chose gives way where there is nothing to call."""
+        if self._chosen or pool.actions:
+            return self.strategy
+        return installed_strategy(ALONE)()
+
     def _with_model(self, pool: Pool) -> Pool:
         """The pool with the orchestrator's model bound to its role."""
-        nothing = self.strategy.needs_members and not pool.actions
-        step = _OFFER if nothing and pool.models else "add members"
+        nothing = self._following(pool).needs_members and not pool.actions
+        step = (_OFFER if nothing and pool.models else "add members") + _OR_ALONE
         if nothing and not isinstance(self.model, str):
             raise PoolError(_NOTHING_TO_LEAD + step)
         if self._leader is not None:
@@ -525,16 +566,17 @@ class Orchestrator:
 
     def _begin(self, question: str, pool: Pool, budget: Budget, sampling: Sampling) -> Machine:
         """The run's machine; what the strategy cannot do with this pool is said before anything has run."""
-        remaining = budget.whole(self._rounds(budget))
+        remaining = budget.whole(self._rounds(pool, budget))
         tools = pool.to_openai()
-        return self.strategy.begin(TaskContext(question, tools, budget.rounds, budget.parallel, remaining, sampling))
+        context = TaskContext(question, tools, budget.rounds, budget.parallel, remaining, sampling)
+        return self._following(pool).begin(context)
 
     @property
     def _answer_schema(self) -> dict[str, Any] | None:
         return None if self.answer_type is None else self.answer_type.schema
 
     def _given(
-        self, context: RunContext[Any], history: History, streams: bool, attached: tuple[Attachment, ...]
+        self, pool: Pool, context: RunContext[Any], history: History, streams: bool, attached: tuple[Attachment, ...]
     ) -> RunInput:
         """What a run is given beside its question."""
         if self.instructions is None and history is None and self.answer_type is None:
@@ -551,7 +593,7 @@ class Orchestrator:
         elif isinstance(history, Session):
             session, attached = history.name, (*history.attachments(), *attached)
         instructions = instructions_text(self.instructions, context)
-        frame = Frame.of(self.strategy, instructions, read_history(history), self._answer_schema)
+        frame = Frame.of(self._following(pool), instructions, read_history(history), self._answer_schema)
         return RunInput(
             frame, self.answer_type, context.deps, streams, self.approve, session=session, attachments=attached
         )
@@ -587,17 +629,18 @@ class Orchestrator:
 
         return Guarding(self.guards)
 
-    def _rounds(self, budget: Budget) -> int:
+    def _rounds(self, pool: Pool, budget: Budget) -> int:
         """Rounds that a run has at most."""
-        limits = [budget.rounds, getattr(self.strategy, "max_rounds", None)]
+        limits = [budget.rounds, getattr(self._following(pool), "max_rounds", None)]
         return min((limit for limit in limits if limit is not None), default=0)
 
     def _setup(self, pool: Pool, budget: Budget) -> dict[str, Any]:
         # Recorded for `replay`, which has no pool to make them from.
-        tools = {"tools": pool.to_openai()} if self.strategy.reads_tools else {}
+        strategy = self._following(pool)
+        tools = {"tools": pool.to_openai()} if strategy.reads_tools else {}
         return {
             **tools,
-            "strategy": self.strategy.to_json(),
+            "strategy": strategy.to_json(),
             "pool": pool.id,
             "members": {member.name: fingerprint(member) for member in pool.members},
             "roles": pool.roles,

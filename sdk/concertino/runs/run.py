@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 from concertino.core.approval import ApprovalRequest
 from concertino.core.attachment import Attachment
@@ -23,7 +23,16 @@ from concertino.traces import JournalSink, Trace
 from concertino.traces.trace import header
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from concertino.core.format_issue import FormatIssue
+
+    # The default lets `Run` alone stand for a run with any output.
+    OutputT = TypeVar("OutputT", default=Any)
+else:
+    from typing import TypeVar
+
+    OutputT = TypeVar("OutputT")
 
 
 class RunError(ConcertinoError):
@@ -59,8 +68,8 @@ class Round:
 
 
 @dataclass
-class Run:
-    """A finished run.
+class Run(Generic[OutputT]):
+    """A finished run. `Run[Answer]` is one whose orchestrator has the `answer_type` `Answer`.
 
     Attributes:
         id: id of the run and of its trace.
@@ -71,7 +80,8 @@ class Run:
         seconds: wall time.
         events: everything that happened, in order.
         pending: calls that wait for a decision, where `stop` is `suspended`.
-        output: the answer as a value of the orchestrator's `answer_type`; the text itself without one.
+        output: the answer as a value of the orchestrator's `answer_type`; the text itself without one; `None` where
+            there is no answer.
         path: the trace file, if one was written.
     """
 
@@ -86,13 +96,13 @@ class Run:
     pool_id: str
     events: list[Event] = field(repr=False)
     path: Path | None = None
-    output: Any = None
+    output: OutputT | None = None
     pending: list[ApprovalRequest] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         # Without a type, the answer is its own value.
         if self.output is None and "answer_schema" not in self.setup:
-            self.output = self.answer
+            self.output = cast("OutputT", self.answer)
 
     @property
     def setup(self) -> dict[str, Any]:
@@ -162,6 +172,15 @@ class Run:
             where = f"; trace: {self.path}" if self.path else ""
             raise RunError(f"the run ended without an answer ({self.stop}): {self.detail or 'no detail'}{where}", self)
         return self.answer
+
+    def require_output(self) -> OutputT:
+        """The answer as a value of the orchestrator's `answer_type`.
+
+        Raises:
+            RunError: there is no answer; says why, and where the trace is.
+        """
+        self.require_answer()
+        return cast("OutputT", self.output)
 
     def _repr_html_(self) -> str:
         """For notebooks: question, answer, why it ended, what it used, and its calls."""

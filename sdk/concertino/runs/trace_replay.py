@@ -13,7 +13,7 @@ from concertino.strategies import Ask, Done, Strategy, TaskContext
 from concertino.strategies.built_in import installed_strategy
 from concertino.traces import Trace
 
-from .loop import RequestIds
+from .loop import UNHELD, RequestIds
 from .setup import recorded_sampling
 
 
@@ -32,8 +32,10 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
     budget = Budget(**setup.get("budget", {}))
     tools, sampling = setup.get("tools", ()), recorded_sampling(trace)
     machine = strategy.begin(TaskContext(trace.question, tools, budget.rounds, budget.parallel, sampling=sampling))
-    # A router's further tries are recorded as `ask.1~2`; the reply belongs to `ask.1`.
-    replies = {record["id"].partition("~")[0]: record["reply"] for record in trace.of_kind("reply")}
+    # A router's further tries are recorded as `ask.1~2`, one without a schema as `ask.1.unheld`: replies to `ask.1`.
+    replies = {
+        record["id"].partition("~")[0].removesuffix(UNHELD): record["reply"] for record in trace.of_kind("reply")
+    }
     request_ids = RequestIds()
     results = {seen.call_id: seen for seen in trace.observations()}
     while True:

@@ -6,7 +6,8 @@ agent_graph/       MAS-Orchestra: a graph of agents, written at once
 dependency_plan/   GAP: a plan with dependencies, run in parallel
 serial_calls/      ToolOrchestra: one call per turn, in a chat or in its released stateless prompts
 role_workflow/     AT-GRPO: roles in turns until they agree
-built_in           the five by name, and how a strategy is found by its name
+direct_answer      a model alone, asked once
+built_in           all of them by name, and how a strategy is found by its name
 
 Here are the contract and the search by name. Each paradigm is public in its own package, so that a run imports only the
 one that it follows: `from concertino.strategies.agent_graph import AgentGraph`.

@@ -19,11 +19,12 @@ _CLASSES = {
     "dependency-plan": "DependencyPlan",
     "serial-calls": "SerialCalls",
     "role-workflow": "RoleWorkflow",
+    "direct-answer": "DirectAnswer",
 }
 
 
 class _BuiltIn(Mapping[str, "type[Strategy]"]):
-    """Classes by name. Each is imported when it is asked for: a run follows one, and all five take 40 ms to import."""
+    """Classes by name. Each is imported when it is asked for: a run follows one, and all take 40 ms to import."""
 
     def __getitem__(self, name: str) -> type[Strategy]:
         class_name = _CLASSES[name]
@@ -45,6 +46,8 @@ BUILT_IN: Mapping[str, type[Strategy]] = _BuiltIn()
 
 DEFAULT_STRATEGY = "parallel-rounds"
 """What an orchestrator follows where nothing else is said."""
+ALONE = "direct-answer"
+"""What it follows then over a pool that has nothing to call."""
 
 
 def strategy_by_name(name: str, more: Mapping[str, type[Strategy]] | None = None) -> type[Strategy]:

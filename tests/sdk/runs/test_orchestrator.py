@@ -10,6 +10,7 @@ import concertino as ct
 import pytest
 from concertino.core.events import CallEnded, Planned, Replied
 from concertino.strategies.dependency_plan import DependencyPlan
+from concertino.strategies.parallel_rounds import ParallelRounds
 from concertino.testing import ScriptedModel
 
 from .conftest import FINAL, Texts, round_of
@@ -294,7 +295,11 @@ class Alone(ct.strategies.Strategy):
 async def test_a_strategy_that_needs_no_members_may_have_a_pool_of_models_alone() -> None:
     pool = ct.Pool.of(ct.ModelSpec("only", lambda: ScriptedModel("Seven.")), orchestrator="only")
     assert (await ct.Orchestrator(strategy=Alone()).run("What?", pool=pool)).answer == "Seven."
+
+
+async def test_a_strategy_that_was_chosen_and_needs_members_refuses_a_pool_without_any() -> None:
+    pool = ct.Pool.of(ct.ModelSpec("only", lambda: ScriptedModel("Seven.")), orchestrator="only")
     with pytest.raises(ct.PoolError, match=r"nothing to orchestrate; offer its models .* pool\.offering\(\"\*\"\)"):
-        await ct.Orchestrator().run("What?", pool=pool)
-    with pytest.raises(ct.PoolError, match="nothing to orchestrate"):
-        await ct.Orchestrator(ScriptedModel()).run("What?", pool=ct.Pool.of())
+        await ct.Orchestrator(strategy="parallel-rounds").run("What?", pool=pool)
+    with pytest.raises(ct.PoolError, match=r"nothing to orchestrate; .* choose no strategy"):
+        await ct.Orchestrator(ScriptedModel(), ParallelRounds()).run("What?")

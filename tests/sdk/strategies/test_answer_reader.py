@@ -6,7 +6,7 @@ import json
 import random
 
 import pytest
-from concertino.strategies.base.answer_reader import AnswerReader, ArgumentAnswer, FirstOf, TagAnswer
+from concertino.strategies.base.answer_reader import AfterThought, AnswerReader, ArgumentAnswer, FirstOf, TagAnswer
 from concertino.strategies.dependency_plan.answer_reader import PartsAnswer
 from concertino.strategies.dependency_plan.queries import cut_parts, join_parts
 
@@ -54,6 +54,24 @@ def test_an_answer_between_tags_is_found_however_the_text_is_cut(text: str, answ
 def test_where_the_answer_was_asked_for_a_text_without_tags_is_the_answer(text: str, answer: str) -> None:
     for pieces in cuttings(text):
         assert read(TagAnswer(whole=True), pieces) == answer, pieces
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (" It is 42.\n", "It is 42."),
+        ("<think>40 + 2</think>\n\nIt is <think>42</think>.", "It is <think>42</think>."),
+        ("\n<think>a < b</thin </think>42", "42"),
+        ("<think>never closed", ""),
+        ("<thi", "<thi"),
+        ("<thinking>no thought</thinking>", "<thinking>no thought</thinking>"),
+        ("one\n\n two ", "one\n\n two"),
+        ("  ", ""),
+    ],
+)
+def test_the_text_of_a_model_alone_is_the_answer_but_for_a_thought_at_its_beginning(text: str, answer: str) -> None:
+    for pieces in cuttings(text, 60 if len(text) > 8 else 0):
+        assert read(AfterThought(), pieces) == answer, pieces
 
 
 @pytest.mark.parametrize("answer", ["plain", 'a "quoted" one\nin two lines', "\u00fc \U0001f600 \\ /", ""])

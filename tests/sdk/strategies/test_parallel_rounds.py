@@ -41,7 +41,8 @@ def test_the_first_question_shows_role_tools_and_question() -> None:
     step = ask(begin())
     assert [message.role for message in step.messages] == ["system", "user"]
     assert json.dumps(TOOL) in step.messages[0].text
-    assert '"final_answer"' in step.messages[0].text
+    assert "<answer>" in step.messages[0].text
+    assert "final_answer" not in step.messages[0].text
     assert step.messages[1].text == "Who?"
     assert (step.role, step.fresh) == ("orchestrator", 2)
 
@@ -171,9 +172,50 @@ def test_an_answer_given_without_final_answer_is_taken() -> None:
     assert machine.step() == Done("42", "answered")
 
 
+def test_a_text_that_ends_the_work_with_its_answer_has_the_exact_form_and_costs_no_further_request() -> None:
+    (text,) = ParallelRounds().write_answer("42", "All is known.")
+    machine = begin()
+    machine.on_reply(ct.Reply(text))
+    assert machine.step() == Done("42", "answered")
+    assert machine.reading is not None
+    assert (machine.reading.issues, machine.reading.understood) == ((), True)
+
+
+def test_a_summariser_and_a_brief_prompt_keep_the_call_that_ends_the_rounds() -> None:
+    for settings in ({"summariser": "summariser"}, {"prompt": "brief"}):
+        machine = begin(**settings)
+        assert "final_answer" in ask(machine).messages[0].text
+        assert len(ParallelRounds(**settings).write_answer("42")) == 2  # type: ignore[arg-type]
+
+
+def test_a_native_reply_without_a_call_is_the_answer() -> None:
+    machine = begin(native=True)
+    machine.on_reply(ct.Reply("<think>Easy: 40 + 2.</think>\nIt is 42."))
+    assert machine.step() == Done("It is 42.", "answered")
+    empty = begin(native=True)
+    empty.on_reply(ct.Reply("<think>40 + 2 is"))
+    assert isinstance(empty.step(), Ask)
+
+
+def test_a_native_reply_without_a_call_sends_a_summariser_to_work() -> None:
+    machine = begin(native=True, summariser="summariser")
+    machine.on_reply(ct.Reply("Everything is known."))
+    assert ask(machine).role == "summariser"
+    machine.on_reply(ct.Reply("<answer>42</answer>"))
+    assert machine.step() == Done("42", "answered")
+
+
+def test_boxes_are_asked_for_where_somebody_wants_them() -> None:
+    for boxed in (False, True):
+        machine = begin(boxed_answers=boxed)
+        asked = ask(machine).messages[0].text
+        machine.finish("rounds")
+        assert ("boxed" in asked) == boxed
+
+
 def test_native_calls_are_answered_by_tool_messages_with_their_ids() -> None:
     machine = begin(native=True)
-    assert [tool["function"]["name"] for tool in ask(machine).tools] == ["search", "final_answer"]
+    assert [tool["function"]["name"] for tool in ask(machine).tools] == ["search"]
     native = (ct.ToolCall("search", '{"query": "a"}', "id-1"), ct.ToolCall("search", '{"query": "b"}', "id-2"))
     machine.on_reply(ct.Reply("", tool_calls=native))
     machine.observe([seen("1.1"), seen("1.2")], {"rounds": 2})

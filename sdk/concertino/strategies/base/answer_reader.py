@@ -33,6 +33,44 @@ class WholeText(AnswerReader):
         return piece
 
 
+class AfterThought(AnswerReader):
+    """The whole text but a `<think>…</think>` at its beginning; white space around it is dropped."""
+
+    _OPEN, _CLOSE = "<think>", "</think>"
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._place = "before"
+
+    def feed(self, piece: str) -> str:
+        self._held += piece
+        if self._place == "before":
+            begin = self._held.lstrip()
+            if begin.startswith(self._OPEN):
+                self._place, self._held = "thinking", begin[len(self._OPEN) :]
+            elif not self._OPEN.startswith(begin):
+                self._place, self._held = "inside", begin
+        if self._place == "thinking":
+            _, ended, rest = self._held.partition(self._CLOSE)
+            if not ended:
+                # Long enough for a closing tag that is cut in two.
+                self._held = self._held[-len(self._CLOSE) :]
+                return ""
+            self._place, self._held = "after", rest
+        if self._place == "after" and (begin := self._held.lstrip()):
+            self._place, self._held = "inside", begin
+        if self._place != "inside":
+            return ""
+        sure = self._held.rstrip()
+        # White space at the end waits for what follows.
+        self._held = self._held[len(sure) :]
+        return sure
+
+    def finish(self) -> str:
+        # `<thi` is no thought that was begun; a thought that never ended holds no answer.
+        return self._held.strip() if self._place == "before" else ""
+
+
 class TagAnswer(AnswerReader):
     """The answer stands between `<answer>` and `</answer>`, outside of thoughts; white space around it is dropped.
 

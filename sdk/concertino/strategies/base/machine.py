@@ -65,6 +65,7 @@ class Ask:
         part: the strategy's own role that speaks, where several of them may share a role of the pool; empty where
             it is the same as `role`.
         turn: the strategy's turn, counted from 1; 0 where it has no roles of its own.
+        whole: the whole text of the reply is the answer, so a server may be held to its type.
     """
 
     role: str
@@ -74,6 +75,7 @@ class Ask:
     sampling: Sampling | None = None
     part: str = ""
     turn: int = 0
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

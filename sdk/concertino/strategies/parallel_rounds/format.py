@@ -46,6 +46,7 @@ class RoundText(NamedTuple):
         reasoning: the text before and around the calls.
         calls: in the order of the text; unreadable ones carry an error.
         answer: text of an `<answer>` block outside the reasoning, `None` if there is none.
+        plain: the text outside of the reasoning and the calls.
         unclosed: the text ends inside the reasoning, so nothing was said.
         exact: the text has the exact form; `check_round` would find nothing.
     """
@@ -55,6 +56,7 @@ class RoundText(NamedTuple):
     answer: str | None
     unclosed: bool
     exact: bool = False
+    plain: str = ""
 
 
 def read_round(reply: Reply) -> RoundText:
@@ -90,7 +92,7 @@ def read_round(reply: Reply) -> RoundText:
     reasoning = "\n".join(filter(None, [reply.reasoning, *thoughts])) or visible.strip()
     # Native calls have no text to judge.
     exact = exact and bool(calls) and not reply.tool_calls
-    return RoundText(reasoning, calls, answer.group(1).strip() if answer else None, unclosed, exact)
+    return RoundText(reasoning, calls, answer.group(1).strip() if answer else None, unclosed, exact, visible.strip())
 
 
 def _unread(number: int) -> Call:
@@ -148,6 +150,11 @@ def write_round(reasoning: str, calls: Sequence[tuple[str, Any]]) -> str:
 def is_strict(text: str) -> bool:
     """Whether a text has the exact form of a round (the paper's format check)."""
     return not check_round(text)
+
+
+def write_ending(thought: str, answer: str) -> str:
+    """A text that ends the work with its answer."""
+    return "\n".join([f"<reasoning>{_TAG.sub('‹', thought)}</reasoning>", f"<answer>{answer}</answer>"])
 
 
 def check_round(text: str) -> tuple[FormatIssue, ...]:

@@ -49,14 +49,17 @@ What you do next, and why.
 <tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>
 <tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>
 
-The arguments are strict JSON; write a backslash as \\\\. When the work is done, call {final} alone, with {{}}.
+The arguments are strict JSON; write a backslash as \\\\. {end}
 
 <tools>
 {tools}
 </tools>"""
 
 _NATIVE_FORMAT = """
-Before each round write what is known and what you do next, then call. When the work is done, call {final} alone."""
+Before each round write what is known and what you do next, then call. {end}"""
+
+_END_BY_CALL = f"When the work is done, call {FINAL} alone, with {{}}."
+_END_BY_TEXT = "When the work is done, or there is nothing to call for, write <answer>...</answer> in place of calls."
 
 _REFERENCES = """
 - In an argument or in the answer, ${question} stands for the user's whole question, ${question.2} for its second \
@@ -68,21 +71,21 @@ _BRIEF_REFERENCES = (
     "Arguments and answer can quote ${question}, its paragraph ${question.2}, result ${1.2}; $${ is a plain ${."
 )
 
-ANSWER_REQUEST = (
-    "Write the final answer to the question now, between <answer> and </answer>, from the verified results above. "
-    "Put each value that was asked for in \\boxed{}, in the order of the question."
+BOXES = " Put each value that was asked for in \\boxed{}, in the order of the question."
+"""What graders of mathematics and of several answers look for."""
+
+_ANSWER_REQUEST = (
+    "Write the final answer to the question now, between <answer> and </answer>, from the verified results above."
 )
+_BRIEF_ANSWER_REQUEST = "Write the <answer>, each value in \\boxed{}."
 
-BRIEF_ANSWER_REQUEST = "Write the <answer>, each value in \\boxed{}."
-
-SUMMARISER = """You write the final answer to a question from the record of a group's work on it. The record may hold \
+_SUMMARISER = """You write the final answer to a question from the record of a group's work on it. The record may hold \
 errors: check that the results agree, and prefer what was verified. Write your reasoning between <reasoning> and \
-</reasoning>, then the answer between <answer> and </answer>, each value that was asked for in \\boxed{}, in the order \
-of the question."""
+</reasoning>, then the answer between <answer> and </answer>."""
 
-NO_CALL = (
+_NO_CALL = (
     "PARSE_ERR: your text holds no call. Write <reasoning>...</reasoning>, then at least one "
-    '<tool_call>{"name": "...", "arguments": {...}}</tool_call>; to end the work, call final_answer.'
+    '<tool_call>{"name": "...", "arguments": {...}}</tool_call>; to end the work, '
 )
 UNCLOSED = "PARSE_ERR: your text ends inside the reasoning, so it holds no call. Reason more briefly, then call."
 
@@ -94,8 +97,10 @@ def system_prompt(
     native: bool,
     prompt: PromptForm = "full",
     references: bool = False,
+    direct: bool = False,
+    boxed: bool = False,
 ) -> str:
-    """The system message."""
+    """The system message; `direct`: the work ends with the answer itself, not with a call."""
     if prompt == "brief":
         brief = [
             _BRIEF.format(rounds=rounds, parallel=parallel, final=FINAL),
@@ -104,7 +109,24 @@ def system_prompt(
         return "\n".join([*brief, *([] if native else [member_list(Offers(tools).values())])])
     # Joined after `format`, because the references hold braces of their own.
     role = _ROLE.format(rounds=rounds, parallel=parallel) + (_REFERENCES if references else "")
+    end = _END_BY_TEXT + (BOXES if boxed else "") if direct else _END_BY_CALL
     if native:
-        return role + "\n" + _NATIVE_FORMAT.format(final=FINAL)
-    lines = [json.dumps(tool, ensure_ascii=False) for tool in (*tools, FINAL_TOOL)]
-    return role + "\n" + _TEXT_FORMAT.format(final=FINAL, tools="\n".join(lines))
+        return role + "\n" + _NATIVE_FORMAT.format(end=end)
+    offered = tools if direct else (*tools, FINAL_TOOL)
+    lines = [json.dumps(tool, ensure_ascii=False) for tool in offered]
+    return role + "\n" + _TEXT_FORMAT.format(end=end, tools="\n".join(lines))
+
+
+def answer_request(prompt: PromptForm, boxed: bool) -> str:
+    """The request for the answer, once no calls are left or the work was ended by a call."""
+    return _BRIEF_ANSWER_REQUEST if prompt == "brief" else _ANSWER_REQUEST + (BOXES if boxed else "")
+
+
+def summariser_prompt(boxed: bool) -> str:
+    """The system message of a model that writes the answer from the record."""
+    return _SUMMARISER + (BOXES if boxed else "")
+
+
+def no_call(direct: bool) -> str:
+    """What a model reads after a text without a call."""
+    return _NO_CALL + ("write <answer>...</answer>." if direct else f"call {FINAL}.")

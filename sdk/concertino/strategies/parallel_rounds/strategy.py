@@ -1,8 +1,8 @@
 """ParallelRounds: the paradigm of ParaManager. In every round the model reasons, then makes one or more calls at once.
 
 A round's calls form a plan without edges. Their observations, with the remaining budget, are the next thing the model
-reads. It ends with `final_answer`; a summariser, or the orchestrator itself, then writes the answer. At most H = 12
-rounds of at most n_max = 4 calls (the paper's values).
+reads. It ends with `<answer>`; or, as in the paper, with a call of `final_answer`, after which a summariser writes the
+answer. At most H = 12 rounds of at most n_max = 4 calls (the paper's values).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from concertino.strategies.base.observations import render_each, render_remainin
 from concertino.strategies.base.references import Sources, fill_call, fill_text, place_of
 
 from . import prompts
-from .format import check_round, read_ahead, read_round, write_round
+from .format import RoundText, check_round, read_ahead, read_round, write_ending, write_round
 
 if TYPE_CHECKING:
     from concertino.strategies.base.answer_reader import AnswerReader
@@ -39,9 +39,10 @@ class ParallelRounds(Strategy):
     Args:
         max_rounds: rounds of calls, H in the paper.
         max_parallel: calls in one round, n_max in the paper; the rest is observed as `too_many_calls`.
-        summariser: who writes the answer after `final_answer`: the `orchestrator` itself, or a `summariser`, a model
-            of that role that reads the record of the whole run (the paper's termination model).
-        native: use the server's native tool calling instead of `<tool_call>` text.
+        summariser: who writes the answer: the `orchestrator` itself, or a `summariser`, a model of that role that reads
+            the record of the whole run (the paper's termination model).
+        native: use the server's native tool calling instead of `<tool_call>` text. A reply without a call is then the
+            answer.
         show_budget: show what is left of the budget with the observations (b_t of the paper's state).
         observation_tokens: tokens of one observation that are shown; the middle of a longer one is left out.
         history_tokens: tokens of the whole conversation, from which on observations of old rounds are shortened.
@@ -50,6 +51,8 @@ class ParallelRounds(Strategy):
             observations in their short form.
         references: `${question}`, `${question.2}` and `${1.2}`, in an argument or in the answer, stand for the
             question, its second paragraph and the result in place 2 of round 1.
+        boxed_answers: ask for each value of the answer in a LaTeX box, as graders look for it; a brief prompt always
+            does.
     """
 
     max_rounds: int = 12
@@ -62,6 +65,7 @@ class ParallelRounds(Strategy):
     max_unreadable_replies: int = 3
     prompt: PromptForm = "full"
     references: bool = False
+    boxed_answers: bool = False
 
     name = "parallel-rounds"
 
@@ -92,12 +96,19 @@ class ParallelRounds(Strategy):
         """Rounds, and calls in one of them."""
         return RunLimits(self.max_rounds, self.max_parallel)
 
+    @property
+    def direct(self) -> bool:
+        """The work ends with the answer itself. A brief prompt keeps the form on which models were trained."""
+        return self.prompt == "full" and self.summariser == "orchestrator"
+
     def write_turn(self, calls: Sequence[Call], thought: str = "", **_: Any) -> str:
         if len(calls) > self.max_parallel:
             raise UsageError(f"ParallelRounds makes at most {self.max_parallel} calls in a round; got {len(calls)}")
         return write_round(thought, [(call.name, call.arguments) for call in calls])
 
     def write_answer(self, answer: str, thought: str = "", *, part: str = "") -> tuple[str, ...]:
+        if self.direct:
+            return (write_ending(thought, answer),)
         # The call that ends the rounds; the model is then asked for the answer itself.
         return write_round(thought, [(prompts.FINAL, {})]), f"<answer>{answer}</answer>"
 
@@ -122,6 +133,8 @@ class ParallelRoundsMachine(Conversation):
             settings.native,
             settings.prompt,
             settings.references,
+            settings.direct,
+            settings.boxed_answers,
         )
         question = context.question
         if settings.show_budget:
@@ -136,7 +149,9 @@ class ParallelRoundsMachine(Conversation):
             record = self._record()
             return Ask("summariser", record, len(record))
         # No tools in the phase `answer`: with them on offer, models call once more instead of answering.
-        native = (*self.tools, prompts.FINAL_TOOL) if self.settings.native and self.phase == "ask" else ()
+        native: Sequence[Mapping[str, Any]] = ()
+        if self.settings.native and self.phase == "ask":
+            native = self.tools if self.settings.direct else (*self.tools, prompts.FINAL_TOOL)
         return Ask("orchestrator", self.messages, len(self.messages) - self.asked, native)
 
     def _record(self) -> list[Message]:
@@ -145,7 +160,8 @@ class ParallelRoundsMachine(Conversation):
         text = (
             f"<conversation_history>\n{history}\n</conversation_history>\n<user_query>\n{self.question}\n</user_query>"
         )
-        return [Message("system", prompts.SUMMARISER), Message("user", text)]
+        system = prompts.summariser_prompt(self.settings.boxed_answers)
+        return [Message("system", system), Message("user", text)]
 
     def answer_reader(self) -> AnswerReader:
         """An `<answer>`; when it is asked for the answer, a text without the tag too."""
@@ -170,12 +186,14 @@ class ParallelRoundsMachine(Conversation):
             return
         read = read_round(reply)
         self._heard(reply, with_calls=True)
-        issues = self._verdict(reply, read.calls, read.exact)
+        answer = self._answer_of(read)
+        ends = self.settings.direct and answer and not read.calls
+        issues = () if ends else self._verdict(reply, read.calls, read.exact)
         # A reasoning model's hidden channel is not part of the text; only what was written counts as its thought.
         thought = read.reasoning.removeprefix(reply.reasoning).strip()
-        self._read_as(read.calls, issues, understood=bool(read.calls or read.answer), thought=thought)
+        self._read_as(read.calls, issues, understood=bool(read.calls or answer), thought=thought)
         if not read.calls:
-            self._no_call(read.answer, read.unclosed)
+            self._no_call(read, answer)
             return
         self.fruitless = 0
         # Alone only: an end beside other calls was written before their results were seen.
@@ -209,12 +227,20 @@ class ParallelRoundsMachine(Conversation):
         """A call with its references filled in, where the setting allows them."""
         return fill_call(call, self.sources) if self.settings.references else call
 
-    def _no_call(self, answer: str | None, unclosed: bool) -> None:
+    def _answer_of(self, read: RoundText) -> str:
+        """The answer that a text without calls gives; empty for none."""
+        # A server that reads the calls itself leaves no doubt that there are none: what remains is for the user.
+        return read.answer or (read.plain if self.settings.native and not read.unclosed else "")
+
+    def _no_call(self, read: RoundText, answer: str) -> None:
         """No call: an answer given directly is taken, anything else is handed back, a few times."""
+        if answer and not read.answer and self.settings.summariser == "summariser":
+            self._ask_for_answer("answered")
+            return
         if answer:
             self._end(Done(answer, "answered"))
             return
-        text = prompts.UNCLOSED if unclosed else prompts.NO_CALL
+        text = prompts.UNCLOSED if read.unclosed else prompts.no_call(self.settings.direct)
         self._hand_back(text, "held no readable call", self.settings.max_unreadable_replies)
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
@@ -264,8 +290,8 @@ class ParallelRoundsMachine(Conversation):
         self.phase = "answer"
         if self.settings.summariser == "orchestrator":
             self._close_native_calls()
-            brief = self.settings.prompt == "brief"
-            self.messages.append(Message("user", prompts.BRIEF_ANSWER_REQUEST if brief else prompts.ANSWER_REQUEST))
+            request = prompts.answer_request(self.settings.prompt, self.settings.boxed_answers)
+            self.messages.append(Message("user", request))
 
     def _close_native_calls(self) -> None:
         """A server refuses a conversation whose last native calls have no answer."""
@@ -279,7 +305,7 @@ class ParallelRoundsMachine(Conversation):
         self._heard(reply)
         answer = read.answer
         if answer is None and not read.calls:  # a text that still calls somebody is no answer
-            answer = reply.text.strip()
+            answer = read.plain
         self._read_as(read.calls, understood=bool(answer))
         if answer and self.settings.references:
             answer = fill_text(answer, self.sources)

@@ -55,20 +55,25 @@ One call, in strict JSON; a second one is not run.
 
 _NATIVE_FORMAT = "\nMake exactly one call in each turn; a second one is not run."
 
-LAST_ANSWER = (
+_BOXES = "each value that was asked for in \\boxed{}, in the order of the question"
+_LAST_ANSWER = (
     "There are no turns left. Write the final answer to the question between <answer> and </answer>, from the results "
-    "above. Put each value that was asked for in \\boxed{}, in the order of the question."
+    "above."
 )
-
-BRIEF_LAST_ANSWER = "No turns are left: write the <answer>, each value in \\boxed{}."
+_BRIEF_LAST_ANSWER = "No turns are left: write the <answer>, each value in \\boxed{}."
 
 UNREAD_CALL = '{"status": "PARSE_ERR", "error": {"code": "too_many_calls", "message": "one call in each turn"}}'
 BRIEF_UNREAD_CALL = "PARSE_ERR too_many_calls: one call in each turn"
 
 
-def answer_tool(name: str) -> dict[str, Any]:
+def last_answer(prompt: PromptForm, boxed: bool) -> str:
+    """The request for the answer when no turns are left."""
+    return _BRIEF_LAST_ANSWER if prompt == "brief" else _LAST_ANSWER + (f" Put {_BOXES}." if boxed else "")
+
+
+def answer_tool(name: str, boxed: bool) -> dict[str, Any]:
     """The tool that ends a run with its argument, for a pool that has none of its own."""
-    text = "the whole answer; each value that was asked for in \\boxed{}, in the order of the question"
+    text = "the whole answer" + (f"; {_BOXES}" if boxed else "")
     return {
         "type": "function",
         "function": {

@@ -73,6 +73,8 @@ class SerialCalls(Strategy):
             turns, and observations in their short form.
         references: in a chat, `${question}`, `${question.2}` and `${1.1}` in an argument stand for the question, its
             second paragraph and the result of turn 1.
+        boxed_answers: ask for each value of the answer in a LaTeX box, as graders look for it; a brief prompt always
+            does.
         cutter: how the `qa` form cuts texts to tokens; no part of the settings that are written down.
     """
 
@@ -90,6 +92,7 @@ class SerialCalls(Strategy):
     max_unreadable_replies: int = 3
     prompt: PromptForm = "full"
     references: bool = False
+    boxed_answers: bool = False
     cutter: Cutter = field(default=estimating_cutter, compare=False, repr=False)
 
     name = "serial-calls"
@@ -193,7 +196,8 @@ class SerialCallsMachine(Conversation):
         self.sources = Sources(context.question)
         self.messages = []
         if not settings.by_member:
-            self.tools.append(prompts.answer_tool(settings.answer_tool))
+            boxed = settings.boxed_answers or settings.prompt == "brief"
+            self.tools.append(prompts.answer_tool(settings.answer_tool, boxed))
         if settings.form == "chat":
             system = prompts.system_prompt(
                 self.tools,
@@ -371,8 +375,8 @@ class SerialCallsMachine(Conversation):
             return
         self.final = Done(None, "rounds", f"{limit} turns are over")
         self.phase = "answer"
-        brief = self.settings.prompt == "brief"
-        self.messages.append(Message("user", prompts.BRIEF_LAST_ANSWER if brief else prompts.LAST_ANSWER))
+        request = prompts.last_answer(self.settings.prompt, self.settings.boxed_answers)
+        self.messages.append(Message("user", request))
 
     def _take_answer(self, reply: Reply) -> None:
         turn = read_turn(reply)

@@ -213,6 +213,8 @@ def make_system(entry: Mapping[str, Any], where: str, folder: Path | None = None
         raise UsageError(f"{where}: {error}") from error
     known: dict[str, Field[Any]] = {each.name: each for each in fields(kind)} if is_dataclass(kind) else {}
     options = dict(entry.get("options", {}))
+    if "boxed_answers" in known:
+        options.setdefault("boxed_answers", True)  # what is graded is looked for there first
     for key, value in options.items():
         if key not in known:
             hint = suggestion(key, known)
