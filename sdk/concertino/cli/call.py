@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import click
 
@@ -84,8 +85,10 @@ async def _call(pool: Pool, name: str, arguments: str, budget: Budget) -> Observ
     from concertino.core.plan import Call
     from concertino.executor import Executor
 
+    # Idempotency keys are made of it: with a fixed one, a service would take a second payment for the first, repeated.
+    run_id = f"call-{uuid4().hex}"
     async with Executor() as executor:
-        return (await executor.run([Call(name, arguments)], pool, budget=budget))[0]
+        return (await executor.run([Call(name, arguments)], pool, budget=budget, run_id=run_id))[0]
 
 
 def _show(seen: Observation) -> None:

@@ -116,3 +116,20 @@ def test_a_model_is_not_called(cli: Any) -> None:
     done = cli("call", "band/parrot", "{}")
     assert done.exit_code == 2
     assert "'band/parrot' is a model" in done.stderr
+
+
+def test_two_invocations_carry_different_idempotency_keys(cli: Any, install: Any) -> None:
+    install(
+        "till",
+        "import concertino\n\n"
+        "@concertino.tool(writes=True)\n"
+        "def pay(ctx: concertino.Context, amount: int) -> str:\n"
+        '    """Pay, and say under which key."""\n'
+        "    return ctx.idempotency_key\n\n"
+        "@concertino.hookimpl\n"
+        "def concertino_tools():\n"
+        "    return [pay]\n",
+    )
+    keys = [cli("call", "till/pay", '{"amount": 5}').stdout.strip() for _ in range(2)]
+    assert all(keys)
+    assert keys[0] != keys[1]
