@@ -21,7 +21,7 @@ from typing import NoReturn
 import launch
 import pytest
 from servers import Absent
-from suite import says_alone
+from suite import says_alone, says_slow
 from tree import ROOT, members
 
 pytest_plugins = ["soak"]
@@ -64,15 +64,32 @@ def tiny_model() -> Path:
 
 
 @pytest.fixture(scope="session")
-def transformers_server(tiny_model: Path) -> Iterator[launch.Server]:
+def transformers_server(tiny_model: Path, request: pytest.FixtureRequest) -> Iterator[launch.Server]:
     """The tiny model on `transformers serve`; it must be there in continuous integration."""
+    if any("vllm_server" in _names(item) for item in request.session.items):
+        request.getfixturevalue("vllm_begun")
     yield from _serving(launch.transformers, tiny_model, required=True)
 
 
 @pytest.fixture(scope="session")
-def vllm_server(tiny_model: Path) -> Iterator[launch.Server]:
-    """The tiny model on vLLM, with the flags of `launch.vllm`."""
-    yield from _serving(launch.vllm, tiny_model)
+def vllm_begun(tiny_model: Path) -> Iterator[launch.Starting | Absent]:
+    """vLLM, with the flags of `launch.vllm`, or why it is not there; it comes up while tests of other servers run."""
+    try:
+        starting = launch.begin_vllm(tiny_model)
+    except Absent as absent:
+        yield absent
+    else:
+        yield starting
+        starting.stop()
+
+
+@pytest.fixture(scope="session")
+def vllm_server(vllm_begun: launch.Starting | Absent) -> Iterator[launch.Server]:
+    """The tiny model on vLLM."""
+    if isinstance(vllm_begun, Absent):
+        _missing(vllm_begun, required=False)
+    with vllm_begun.ready() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -104,11 +121,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if any(item.get_closest_marker(mark) for mark in ("alone", "server", "soak")) and not says_alone(item.path):
             # `scripts/suite.py` would not find it.
             raise pytest.UsageError(f"{item.nodeid} runs alone, but {item.path} does not say `mark.alone` or the like")
+        if item.get_closest_marker("slow") and not says_slow(item.path):
+            raise pytest.UsageError(f"{item.nodeid} is slow, but {item.path} does not say `mark.slow`")
+
+
+def _names(item: pytest.Item) -> list[str]:
+    """The fixtures of a test, and those that its parameters name."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
+    return [*getattr(item, "fixturenames", []), *(each for each in parameters if isinstance(each, str))]
 
 
 def _lateness(item: pytest.Item) -> list[bool]:
-    fixtures: list[str] = getattr(item, "fixturenames", [])
-    late = [any(name.startswith("vllm") for name in fixtures)]
+    served = item.get_closest_marker("server") is not None
+    late = [served and any(name.startswith("vllm") for name in _names(item))]
     return late + [item.get_closest_marker(mark) is not None for mark in ("server", "alone", "slow")]
 
 

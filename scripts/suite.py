@@ -39,7 +39,19 @@ WORK = ROOT / ".make"
 RERUNS = WORK / "reruns.json"
 CACHE = WORK / "pytest-alone"
 
+LONGEST = (
+    "tests/docs/test_pages.py",
+    "providers/code/tests/test_attacks.py",
+    "tests/system/test_conformance_of_plugins.py",
+    "tests/sdk/executor/test_plugin_faults.py",
+    "contrib/train/tests/scorer",
+    "contrib/train/tests/trainer",
+    "contrib/train/tests/running",
+)
+"""Files and folders whose slow tests take a minute and more; they start first, so that all processes end together."""
+
 _ALONE = re.compile(r"\bmark\.(alone|server|soak)\b")
+_SLOW = re.compile(r"\bmark\.slow\b")
 _PASSED, _FAILED, _NO_TESTS = 0, 1, 5
 
 
@@ -48,17 +60,23 @@ def says_alone(file: Path) -> bool:
     return _ALONE.search(file.read_text(encoding="utf-8")) is not None
 
 
+def says_slow(file: Path) -> bool:
+    """Whether a file marks tests as `slow`; of the shared tests of `slow`, only such files are collected."""
+    return _SLOW.search(file.read_text(encoding="utf-8")) is not None
+
+
 def run(suite: str, arguments: list[str], coverage: bool) -> int:
     """Run a suite; the exit status of pytest that tells how it ended."""
     select, narrowed = SUITES[suite], _names_paths(arguments)
     jobs = os.environ.get("JOBS", "3")
     files = [] if narrowed else [file for file in tree_files() if re.fullmatch(r"test_.*\.py", file.name)]
     alone = [str(file) for file in files if says_alone(file)]
+    slow = [str(file) for file in sorted(files, key=_length) if suite == "slow" and says_slow(file)]
     once = WITHOUT_LIMITS if suite == "soak" else []
     started = time.monotonic()
     first = _NO_TESTS
     if suite != "soak":
-        first = _pytest(["-n", jobs, "-m", f"({select}) and not alone and not server", *arguments], coverage)
+        first = _pytest(["-n", jobs, "-m", f"({select}) and not alone and not server", *slow, *arguments], coverage)
     between = time.monotonic()
     if first not in (_PASSED, _FAILED, _NO_TESTS) or (first == _FAILED and _stops_early(arguments)):
         return first
@@ -78,6 +96,12 @@ def run(suite: str, arguments: list[str], coverage: bool) -> int:
         print(f"More than {MOST_RERUNS} tests that run alone failed; none of them was run again.", flush=True)
     results = {first, second} - {_NO_TESTS} or {_NO_TESTS}
     return max(results)
+
+
+def _length(file: Path) -> int:
+    """Where a file stands among the longest; after them the order is as it was."""
+    name = file.relative_to(ROOT).as_posix()
+    return next((place for place, longest in enumerate(LONGEST) if name.startswith(longest)), len(LONGEST))
 
 
 def _pytest(arguments: list[str], coverage: bool) -> int:

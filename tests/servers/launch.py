@@ -5,7 +5,8 @@
 
 `model` makes the tiny model. `transformers`, `vllm` and `llama` each start one server with the model of a folder, on a
 free port of the loopback interface, in a session of its own, wait until it answers, and warm it up. Session fixtures of
-the same names with `_server` behind them share one instance each; they are in the root conftest.
+the same names with `_server` behind them share one instance each; they are in the root conftest. `begin_vllm` does not
+wait: vLLM takes forty seconds on one processor to come up, and tests of other servers can run meanwhile.
 
 The invariant: after `stop` no process of the server is alive, its port is closed, and no shared memory that it had
 mapped is left; else `stop` raises `LeftBehind`, which fails the last test that used the server. A server ends with the
@@ -148,6 +149,54 @@ class Server:
         return self.process.poll() is not None and not any(_session(self.pid))
 
 
+@dataclass
+class Starting:
+    """A server that was started, and may not answer yet. Use `ready`, and `stop` where nobody did.
+
+    Attributes:
+        server: what it is going to be.
+        health: the path that answers with 200 once it is up.
+        first: settings of the request that warms it up.
+    """
+
+    server: Server
+    health: str
+    first: Mapping[str, Any]
+
+    def ready(self) -> Server:
+        """The server, once it answers and is warm.
+
+        Raises:
+            NotReady: it did not come up, and is stopped.
+        """
+        server = self.answering()
+        try:
+            _warm_up(server, self.first)
+        except BaseException:
+            server.stop()
+            raise
+        return server
+
+    def answering(self) -> Server:
+        """The server, once it answers, as `ready`."""
+        server, process = self.server, self.server.process
+        try:
+            if not _within(START_SECONDS, lambda: process.poll() is not None or _answers(server, self.health), 0.1):
+                late = f"the {server.kind} server did not answer within {START_SECONDS:.0f} s"
+                raise NotReady(f"{late};{_end_of(server.log)}")
+            if process.poll() is not None:
+                ended = f"the {server.kind} server ended with status {process.returncode}"
+                raise NotReady(f"{ended};{_end_of(server.log)}")
+        except BaseException:
+            server.stop()
+            raise
+        return server
+
+    def stop(self) -> None:
+        """Stop the server; nothing where that was done. Raises LeftBehind as `Server.stop` does."""
+        self.server.stop()
+
+
 def model() -> Path:
     """The folder of the tiny model, made once for the tree and kept. Beside it are its variants (`tiny_model`).
 
@@ -195,9 +244,7 @@ def transformers(model: Path, *flags: str, env: Mapping[str, str] | None = None)
     (_CACHE / "hf" / "hub").mkdir(parents=True, exist_ok=True)  # without it the list of models is an error
     command = [str(python), "-m", "transformers.cli.transformers", "serve", model.name]
     command += ["--device", "cpu", "--dtype", "float32", "--host", "127.0.0.1", "--port", "{port}"]
-    server = _start("transformers", model, [*command, *flags], env, "/health")
-    _warm_up(server, {})
-    return server
+    return _begin("transformers", model, [*command, *flags], env, "/health").ready()
 
 
 def vllm(model: Path, *flags: str, env: Mapping[str, str] | None = None) -> Server:
@@ -207,14 +254,22 @@ def vllm(model: Path, *flags: str, env: Mapping[str, str] | None = None) -> Serv
         Absent: it is not installed, for the reason given.
         NotReady: it did not come up.
     """
+    return begin_vllm(model, *flags, env=env).ready()
+
+
+def begin_vllm(model: Path, *flags: str, env: Mapping[str, str] | None = None) -> Starting:
+    """Start vLLM as `vllm` does, without waiting for it.
+
+    Raises:
+        Absent: it is not installed, for the reason given.
+    """
     command = [str(VLLM.python()), "-m", "vllm.entrypoints.cli.main", "serve", model.name]
     command += ["--served-model-name", model.name, "--host", "127.0.0.1", "--port", "{port}"]
     command += ["--dtype", "float32", "--enforce-eager", "--max-model-len", str(CONTEXT), "--max-num-seqs", "32"]
     command += ["--kv-cache-memory-bytes", str(64 << 20), "--block-size", "32", "--enable-prompt-tokens-details"]
     command += ["--enable-auto-tool-choice", "--tool-call-parser", "hermes", "--max-num-queued-reqs", "8"]
-    server = _start("vllm", model, [*command, *flags], env, "/health")
-    _warm_up(server, {"logprobs": True, "top_logprobs": 1})  # the first request for them compiles
-    return server
+    first = {"logprobs": True, "top_logprobs": 1}  # the first request for them compiles
+    return _begin("vllm", model, [*command, *flags], env, "/health", first)
 
 
 def llama(model: Path, *flags: str, env: Mapping[str, str] | None = None) -> Server:
@@ -231,13 +286,18 @@ def llama(model: Path, *flags: str, env: Mapping[str, str] | None = None) -> Ser
         partial.replace(weights)
     command = [python, "-m", "llama_cpp.server", "--model", weights.name, "--model_alias", model.name]
     command += ["--n_ctx", str(CONTEXT), "--n_threads", "1", "--host", "127.0.0.1", "--port", "{port}"]
-    server = _start("llama", model, [*command, *flags], env, "/v1/models")
-    _warm_up(server, {})
-    return server
+    return _begin("llama", model, [*command, *flags], env, "/v1/models").ready()
 
 
-def _start(kind: str, model: Path, command: list[str], env: Mapping[str, str] | None, health: str) -> Server:
-    """Start a command in the folder of the models and wait until it answers."""
+def _begin(
+    kind: str,
+    model: Path,
+    command: list[str],
+    env: Mapping[str, str] | None,
+    health: str,
+    first: Mapping[str, Any] | None = None,
+) -> Starting:
+    """Start a command in the folder of the models."""
     if sys.platform != "linux":
         raise Absent(f"servers are looked after through /proc, which {sys.platform} has not")
     port = _free_port()
@@ -255,15 +315,7 @@ def _start(kind: str, model: Path, command: list[str], env: Mapping[str, str] | 
         )
     lower_priority(process.pid)
     server = Server(kind, f"http://127.0.0.1:{port}/v1", model.name, process, log)
-    try:
-        if not _within(START_SECONDS, lambda: process.poll() is not None or _answers(server, health), 0.1):
-            raise NotReady(f"the {kind} server did not answer within {START_SECONDS:.0f} s;{_end_of(log)}")
-        if process.poll() is not None:
-            raise NotReady(f"the {kind} server ended with status {process.returncode};{_end_of(log)}")
-    except BaseException:
-        server.stop()
-        raise
-    return server
+    return Starting(server, health, first or {})
 
 
 def lower_priority(pid: int) -> None:
@@ -284,13 +336,9 @@ def _new_log(kind: str, port: int) -> Path:
 def _warm_up(server: Server, settings: Mapping[str, Any]) -> None:
     """One request as tests make them, so that what is loaded or compiled once is not part of a test."""
     request = {"model": server.model, "messages": [{"role": "user", "content": "Say ping."}], "max_tokens": 2}
-    try:
-        status, body = server.ask("/v1/chat/completions", {**request, **settings}, START_SECONDS)
-        if status != 200:
-            raise NotReady(f"the {server.kind} server answered {status} to its first request: {body[:500]!r}")
-    except BaseException:
-        server.stop()
-        raise
+    status, body = server.ask("/v1/chat/completions", {**request, **settings}, START_SECONDS)
+    if status != 200:
+        raise NotReady(f"the {server.kind} server answered {status} to its first request: {body[:500]!r}")
 
 
 def _answers(server: Server, path: str) -> bool:

@@ -8,6 +8,7 @@ with its reason, or the test skips.
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import application_model
@@ -22,7 +23,7 @@ def main() -> None:
             try:
                 made.result()
             except (Absent, launch.NotReady) as failure:
-                print(failure, flush=True)
+                sys.stdout.write(f"{failure}\n")
 
 
 if __name__ == "__main__":

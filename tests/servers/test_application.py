@@ -21,7 +21,7 @@ from servers import Absent
 pytestmark = pytest.mark.server
 
 Start = Callable[[Path], launch.Server]
-STARTS: dict[str, Start] = {"transformers": launch.transformers, "llama": launch.llama, "vllm": launch.vllm}
+STARTS: dict[str, Start] = {"transformers": launch.transformers, "llama": launch.llama}
 PRESETS = {"transformers": "transformers", "vllm": "vllm", "llama": "llama-cpp-python"}
 
 
@@ -54,10 +54,31 @@ async def pay(ctx: ct.Context[Bank], amount: float) -> str:
     return f"{ctx.deps.balance:g} is left"
 
 
-@pytest.fixture(scope="module", params=list(STARTS))
-def server(request: pytest.FixtureRequest) -> Iterator[launch.Server]:
+@pytest.fixture(scope="session")
+def vllm_of_the_application() -> Iterator[launch.Starting | Absent]:
+    """vLLM, or why it is not there; it comes up while tests of other servers run."""
     try:
-        started = STARTS[request.param](application_model.model())
+        starting = launch.begin_vllm(application_model.model())
+    except Absent as absent:
+        yield absent
+    else:
+        yield starting
+        starting.stop()
+
+
+def _ready(begun: launch.Starting | Absent | None) -> launch.Server:
+    assert begun is not None
+    if isinstance(begun, Absent):
+        raise begun
+    return begun.ready()
+
+
+@pytest.fixture(scope="module", params=[*STARTS, "vllm"])
+def server(request: pytest.FixtureRequest) -> Iterator[launch.Server]:
+    of_vllm = [item for item in request.session.items if item.path == request.path and item.name.endswith("[vllm]")]
+    begun: launch.Starting | Absent | None = request.getfixturevalue("vllm_of_the_application") if of_vllm else None
+    try:
+        started = _ready(begun) if request.param == "vllm" else STARTS[request.param](application_model.model())
     except Absent as absent:
         pytest.skip(str(absent))
     with started:

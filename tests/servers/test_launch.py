@@ -27,7 +27,11 @@ def command(before: str = "pass", handler: str = HANDLER) -> list[str]:
 
 
 def start(tmp_path: Path, before: str = "pass") -> launch.Server:
-    return launch._start("web", tmp_path / "tiny", command(before), None, "/")
+    return begin(tmp_path, before).answering()
+
+
+def begin(tmp_path: Path, before: str = "pass") -> launch.Starting:
+    return launch._begin("web", tmp_path / "tiny", command(before), None, "/")
 
 
 def is_alive(pid: int) -> bool:
@@ -67,6 +71,14 @@ def test_shared_memory_that_stays_behind_is_an_error(tmp_path: Path) -> None:
         memory.unlink()
 
 
+def test_a_server_that_was_begun_and_that_nobody_waited_for_is_stopped(tmp_path: Path) -> None:
+    starting = begin(tmp_path, "import time; time.sleep(60)")
+    pid = starting.server.pid
+    assert is_alive(pid)
+    starting.stop()
+    assert not is_alive(pid)
+
+
 def test_a_server_that_does_not_come_up_says_why(tmp_path: Path) -> None:
     with pytest.raises(launch.NotReady, match=r"(?s)ended with status 3; the end of .*no such weights"):
         start(tmp_path, "print('no such weights'); sys.exit(3)")
@@ -75,7 +87,7 @@ def test_a_server_that_does_not_come_up_says_why(tmp_path: Path) -> None:
 def test_a_server_ends_with_the_tests_that_are_killed(tmp_path: Path) -> None:
     code = (
         f"import sys; sys.path[:0] = {[path for path in sys.path if path]!r}; from pathlib import Path; import launch\n"
-        f"server = launch._start('web', Path({str(tmp_path / 'tiny')!r}), {command()!r}, None, '/')\n"
+        f"server = launch._begin('web', Path({str(tmp_path / 'tiny')!r}), {command()!r}, None, '/').answering()\n"
         "print(server.pid, flush=True); sys.stdin.read()"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as tests:

@@ -59,6 +59,19 @@ def test_a_suite_shares_its_tests_and_then_runs_those_that_run_alone(
     assert any(argument.endswith("test_journal.py") for argument in alone), "only files that say so are collected"
 
 
+def test_slow_tests_start_with_the_files_that_take_longest_and_collect_no_file_without_one(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = play(monkeypatch, (0, []), (0, []))
+    assert suite.run("slow", [], coverage=False) == 0
+    files = [argument.removeprefix(f"{suite.ROOT}/") for argument in calls[0] if argument.endswith(".py")]
+    assert files[0] == "tests/docs/test_pages.py"
+    assert files == sorted(files, key=lambda name: suite._length(suite.ROOT / name))
+    assert all(suite.says_slow(suite.ROOT / file) for file in files)
+    assert 50 < len(files) < len([file for file in suite.tree_files() if file.name.startswith("test_")])
+    assert all(any(file.startswith(longest) for file in files) for longest in suite.LONGEST)
+
+
 def test_a_test_that_fails_alone_runs_again_once_and_is_counted(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = play(monkeypatch, (0, []), (1, ["a.py::test_time"]), (0, []))
     assert suite.run("test", [], coverage=False) == 0

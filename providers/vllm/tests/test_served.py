@@ -31,7 +31,9 @@ COUNT = [Message("user", "Count without end.")]
 
 
 @pytest.fixture
-async def policy(vllm_policy: ModelSpec, tiny_model: Path) -> AsyncIterator[PolicyServer]:
+async def policy(
+    vllm_policy: ModelSpec, cold_values: dict[str, float], tiny_model: Path
+) -> AsyncIterator[PolicyServer]:
     """The shared server, with the weights that it started with and an empty cache."""
     async with PolicyServer(vllm_policy) as policy:
         lower_priority((await policy.server.health()).pid)
@@ -203,8 +205,11 @@ class Blind(Careless):
 
 
 @pytest.fixture(scope="session")
-def cold_values(real_options: dict[str, Any], tiny_model: Path) -> dict[str, float]:
-    """What another server says, which was started with the changed weights and never had others."""
+def cold_values(vllm_policy: ModelSpec, real_options: dict[str, Any], tiny_model: Path) -> dict[str, float]:
+    """What another server says, which was started with the changed weights and never had others.
+
+    The shared server comes up meanwhile: each takes forty seconds, on one processor.
+    """
     spec = concertino_vllm.model(
         "cold",
         model=tiny_model.parent / "tiny-changed",
@@ -219,7 +224,15 @@ def cold_values(real_options: dict[str, Any], tiny_model: Path) -> dict[str, flo
             changed = total(await policy.generate_ids(PROMPT, GREEDY))
             return {"changed": changed, "changed, lora-2": total(await adapter.generate_ids(PROMPT, GREEDY))}
 
-    return asyncio.run(ask())
+    async def start_shared() -> None:
+        async with PolicyServer(vllm_policy):
+            pass  # it is kept
+
+    async def both() -> dict[str, float]:
+        values, _ = await asyncio.gather(ask(), start_shared())
+        return values
+
+    return asyncio.run(both())
 
 
 async def test_after_a_change_of_weights_a_cached_prompt_is_answered_as_by_a_cold_server(
