@@ -50,8 +50,7 @@ CANNOT = {
     "concertino": (
         "give out parts of a typed answer, validated, while it is written",
         "take another type of answer for one run: it belongs to the orchestrator",
-        "tell a type checker the type of `run.output`, or that `deps` fit the tools",
-        "end a run without a further request for its answer, by its default strategy: two more requests here",
+        "tell a type checker that `deps` fit the tools",
     ),
     "pydantic-ai": (
         "resume a killed run without a durable engine beside it (Temporal, DBOS, Prefect, ...)",

@@ -286,7 +286,7 @@ def _heard(api: str, body: Json, read: _Reader, tools: Sequence[Mapping[str, Any
     form, ending = "text", ""
     if kind == "json_schema":
         form = "schema"
-    elif last.startswith("Write the final answer"):
+    elif last.startswith("Write the final answer") or (not names and "<answer>" in system):
         form = "tags"
     else:
         for tool in tools:

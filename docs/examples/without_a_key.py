@@ -7,7 +7,7 @@ def count_letter(text: str, letter: str) -> int:
     return text.count(letter)
 
 calls = [("count_letter", {"text": "banana", "letter": "a"}), ("count_leter", {"text": "kiwi", "letter": "i"})]
-leader = ScriptedModel(calls, [("final_answer", {})], "<answer>3</answer>")  # or a name of the pool
+leader = ScriptedModel(calls, "<answer>3</answer>")  # or a name of the pool
 run = ct.Orchestrator(leader).run_sync("How many a's are in banana?", pool=ct.Pool.of(count_letter))
 
 print(run.answer, [str(seen.status) for seen in run.observations])

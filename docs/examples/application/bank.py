@@ -38,11 +38,9 @@ async def pay(ctx: ct.Context[Bank], amount: float, to: str) -> str:
 # In place of "openai/gpt-5.4-mini", so that this program runs anywhere and always says the same.
 MODEL = ScriptedModel(
     [("balance", {})],
-    [("final_answer", {})],
     "<answer>Ada has 90.</answer>",
     '{"owner": "Ada", "balance": 90}',
     [("pay", {"amount": 30, "to": "Bob"})],
-    [("final_answer", {})],
     '<answer>{"owner": "Ada", "balance": 60}</answer>',
 )
 

@@ -36,7 +36,6 @@ def polite(answer: str) -> ct.Deny | None:
 
 model = ScriptedModel(
     [("pay", {"amount": 5}), ("pay", {"amount": 500})],
-    [("final_answer", {})],
     "<answer>One bill is paid.</answer>",
     "One bill is paid. Anything else?",
 )

@@ -18,12 +18,12 @@ async def work(part: int) -> str:
 
 
 POOL = ct.Pool.of(work)
-LAST = [("final_answer", {})], "<answer>All done.</answer>"
+LAST = "<answer>All done.</answer>"
 
 
 async def main(folder: Path) -> None:
     runs = ct.Runs(folder)  # another process with this folder knows the same runs
-    leader = ct.Orchestrator(ScriptedModel([("work", {"part": 0}), ("work", {"part": 1})], *LAST))
+    leader = ct.Orchestrator(ScriptedModel([("work", {"part": 0}), ("work", {"part": 1})], LAST))
     runs.start(leader, "Do the work.", pool=POOL, run_id="monday")  # returns at once
 
     async for record in runs.follow("monday"):  # from its beginning, then live
@@ -36,7 +36,7 @@ async def main(folder: Path) -> None:
     print(info.state, "-", info.stop)
 
     SECONDS[1] = 0.0
-    handle = await runs.resume("monday", ct.Orchestrator(ScriptedModel(*LAST)), pool=POOL)
+    handle = await runs.resume("monday", ct.Orchestrator(ScriptedModel(LAST)), pool=POOL)
     run = await handle
     print(run.answer, [seen.content for seen in run.observations])
 

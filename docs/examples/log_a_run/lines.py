@@ -15,7 +15,6 @@ def look_up(word: str, api_key: str) -> str:
 # In place of "openai/gpt-5.4-mini", so that this program runs anywhere and always says the same.
 MODEL = ScriptedModel(
     [("look_up", {"word": "kiwi", "api_key": "four plain words"}), ("look_down", {"word": "kiwi"})],
-    [("final_answer", {})],
     "<answer>A fruit.</answer>",
 )
 

@@ -33,7 +33,7 @@ class Signature(NamedTuple):
     """What a function's signature and docstring say.
 
     Attributes:
-        description: the docstring without its list of parameters.
+        description: the docstring without its list of parameters; without one, the words of the function's name.
         schema: JSON schema of the arguments, an object.
         context: name of the injected parameter, `""` if none.
         convert: turns validated JSON arguments into keyword arguments; `None` if they can be passed as they are.
@@ -80,7 +80,9 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Signatur
         if name in schema["properties"]:
             # A `Field(description=...)` stands closer to the parameter and wins.
             schema["properties"][name].setdefault("description", text)
-    return Signature(summary, schema, context, convert, hints.get("return"))
+    # Little to choose by, but better than no tool: `concertino check` asks for more.
+    words = str(getattr(function, "__name__", "")).replace("_", " ").strip()
+    return Signature(summary or words, schema, context, convert, hints.get("return"))
 
 
 def _enclosing_names(function: Callable[..., Any]) -> dict[str, Any] | None:
