@@ -32,9 +32,10 @@ _SHIMS = {
 
 
 class Reader:
-    """Follows a page in `folder`."""
+    """Follows a page in `folder`; a command has that many seconds."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, seconds: float = SECONDS) -> None:
+        self.seconds = seconds
         self.folder = folder / "reader"
         self.folder.mkdir()
         self._bin = folder / "environment" / "bin"
@@ -66,7 +67,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=SECONDS,
+            timeout=self.seconds,
             check=False,
         )
         return _OF_THE_MACHINE.sub("", done.stdout), done.returncode

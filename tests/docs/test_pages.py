@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
 import re
 from pathlib import Path
 
@@ -11,10 +12,12 @@ import pytest
 from notebook_drawing import cells_of
 
 from .documents import EXAMPLES, PAGES, agrees, blocks_of, commands_of, included_files, is_included, page_id
-from .readers import Reader
+from .readers import SECONDS, Reader
 
 NOTEBOOKS = sorted(EXAMPLES.rglob("*.ipynb"))
 SMALLER = Path(__file__).with_name("smaller")
+WHOLE = "CONCERTINO_WHOLE_PAGES" in os.environ
+"""`make soak` sets it: files of `smaller/` are left out, and a command has an hour."""
 # What a server prints depends on how fast it starts, and beside other tests it starts slowly.
 TIMED = {"how-to/use-an-mcp-server.md"}
 FOLLOWED = [
@@ -30,7 +33,7 @@ def test_a_reader_who_follows_the_page_sees_what_it_shows(page: Path, tmp_path: 
     text = page.read_text(encoding="utf-8")
     if "$ pip install" in text and not importlib.util.find_spec("hatchling"):
         pytest.skip("hatchling is not installed, and a page's `pip install` may not fetch it")
-    reader = Reader(tmp_path)
+    reader = Reader(tmp_path, 3600 if WHOLE else SECONDS)
     for block in blocks_of(text):
         if block.title:
             _save(reader, block.title, block.body)
@@ -46,7 +49,7 @@ def test_a_reader_who_follows_the_page_sees_what_it_shows(page: Path, tmp_path: 
 def _save(reader: Reader, title: str, body: str) -> None:
     """Save a file; one of its name in `smaller/`, which builds on it, takes its place, so that minutes are seconds."""
     smaller = SMALLER / title
-    if smaller.exists():
+    if smaller.exists() and not WHOLE:
         reader.save(f"{smaller.stem}-whole{smaller.suffix}", body)
         body = smaller.read_text(encoding="utf-8")
     reader.save(title, body)

@@ -78,3 +78,12 @@ def test_thousands_of_examples_find_nothing_that_dozens_did_not(file: str, recor
     done = run("-m", "pytest", "-p", "no:cacheprovider", "--timeout=0", file, "-m", "not soak", **{VARIABLE: EXAMPLES})
     record_property("last_line", done.stdout.splitlines()[-1])
     assert done.returncode == 0, done.stdout[-10_000:]
+
+
+@pytest.mark.parametrize("page", ["tutorial/train-an-orchestrator.md", "how-to/train-on-your-own.md"])
+def test_the_trainings_of_a_page_run_at_their_own_size(page: str, record_property: Record) -> None:
+    """`make test-slow` follows the page with smaller ones (`tests/docs/smaller`): here they take minutes."""
+    limits = ["-p", "no:cacheprovider", "--timeout=0", "-o", "session_timeout=", "-o", "faulthandler_timeout=0"]
+    done = run("-m", "pytest", *limits, "tests/docs/test_pages.py", "-k", page, CONCERTINO_WHOLE_PAGES="1")
+    record_property("last_line", done.stdout.splitlines()[-1])
+    assert done.returncode == 0, done.stdout[-10_000:]
