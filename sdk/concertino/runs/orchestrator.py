@@ -17,9 +17,10 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, cast
 
 from concertino.core.approval import Approver, Decision
 from concertino.core.attachment import Attachment
@@ -196,19 +197,29 @@ class Orchestrator(Generic[OutputT]):
 
         An executor belongs to one event loop, so a shared one is refused where a loop runs already.
         """
+        return self._waited_for("run", question, options)
+
+    def resume_sync(self, path: str | Path, **options: Any) -> Run[OutputT]:
+        """`resume` for programs that do not wait with `await`; see `run_sync`."""
+        return self._waited_for("resume", path, options)
+
+    def _waited_for(self, method: Literal["run", "resume"], subject: Any, options: Mapping[str, Any]) -> Run[OutputT]:
+        coroutine = partial(getattr(self, method), subject, **options)
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(self.run(question, **options))
+            return cast("Run[OutputT]", asyncio.run(coroutine()))
         if self.executor is not None:
             raise UsageError(
-                "run_sync in a running event loop cannot use its shared executor; write `await leader.run(...)`"
+                f"{method}_sync in a running event loop cannot use its shared executor; write "
+                f"`await leader.{method}(...)`"
             )
         from concurrent.futures import ThreadPoolExecutor
 
-        with ThreadPoolExecutor(1, "concertino-run-sync") as thread:
+        with ThreadPoolExecutor(1, f"concertino-{method}-sync") as thread:
             # In the caller's context, so that its context variables reach the tools.
-            return thread.submit(copy_context().run, asyncio.run, self.run(question, **options)).result()
+            ended = thread.submit(copy_context().run, asyncio.run, coroutine()).result()
+            return cast("Run[OutputT]", ended)
 
     def start(
         self,
@@ -320,6 +331,11 @@ class Orchestrator(Generic[OutputT]):
             raise UsageError(
                 f"guards of an agent are not asked ({self.guards[0].name!r}); give them to the orchestrator that leads "
                 "the run: they look at every call and result, those of its agents too"
+            )
+        if self.answer_type is not None:
+            raise UsageError(
+                "answer_type: an agent answers in text, which the orchestrator that calls it reads; say in "
+                "instructions what the text must hold, or give answer_type to the orchestrator that leads the run"
             )
         if not isinstance(self.model, str):
             raise UsageError(f"model={self.model!r}: as an agent, an orchestrator needs a role or name of the pool")

@@ -126,6 +126,17 @@ async def test_a_pool_with_a_tool_is_led_as_always_and_a_strategy_of_ones_own_is
     assert alone.answer == "3"
 
 
+def test_a_program_without_await_runs_and_resumes(tmp_path: Path) -> None:
+    ran = ct.Orchestrator(ScriptedModel("Seven.")).run_sync("What?", trace=tmp_path / "run.trace.jsonl")
+    resumed = ct.Orchestrator(ScriptedModel()).resume_sync(tmp_path / "run.trace.jsonl", finished="recall")
+    assert ran.answer == resumed.answer == "Seven."
+
+
+def test_an_agent_has_no_type_of_answer() -> None:
+    with pytest.raises(ct.UsageError, match="answer_type: an agent answers in text"):
+        ct.Orchestrator("toy/leader", answer_type=Bill).as_agent("boss", "Leads.")
+
+
 # -- the answer's text alone -------------------------------------------------------------------------------------------
 
 
