@@ -14,9 +14,9 @@ import concertino_openai
 import pytest
 from concertino import ModelSpec, Pool, PoolError, Prices, SpecError
 from concertino_openai import model
-from concertino_openai.client import OpenAIModel
 from concertino_openai.declaration import declare
 from concertino_openai.dialects import DIALECT_OPTIONS, PRESETS, ServerDialect
+from concertino_openai.late import LateModel
 from concertino_openai.options import OPTIONS, OpenAISettings
 
 README = Path(__file__).parents[1] / "README.md"
@@ -66,7 +66,7 @@ def test_a_declared_model_has_its_options_and_nothing_else() -> None:
     assert json.loads(json.dumps(spec.to_json()))["options"] == options
     assert "Qwen/Qwen3-8B at http://gpu:8000/v1" in spec.description
     made = spec.factory()
-    assert isinstance(made, OpenAIModel)
+    assert isinstance(made, LateModel)
     assert (made.settings.model, made.settings.dialect.name) == ("Qwen/Qwen3-8B", "vllm")
 
 
@@ -80,9 +80,9 @@ def test_the_short_name_is_the_model_where_none_is_given() -> None:
     assert made(model("openai/gpt-5.4-mini")).settings.model == "gpt-5.4-mini"
 
 
-def made(spec: ModelSpec) -> OpenAIModel:
+def made(spec: ModelSpec) -> LateModel:
     model = spec.factory()
-    assert isinstance(model, OpenAIModel)
+    assert isinstance(model, LateModel)
     return model
 
 

@@ -121,6 +121,6 @@ def _priced(entry: PriceEntry) -> ModelSpec:
 
 
 def _open(options: Mapping[str, Any]) -> Model:
-    from .client import OpenAIModel
+    from .late import LateModel
 
-    return OpenAIModel(**options)
+    return LateModel(options)

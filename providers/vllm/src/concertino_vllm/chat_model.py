@@ -89,18 +89,13 @@ class VllmModel(Model):
         key = (endpoint.url, name)
         chat = self._chats.get(key)
         if chat is None:
-            from concertino_openai.client import OpenAIModel
+            from concertino_openai.late import LateModel
 
             # Every version of an adapter has its own name, so chats would pile up over a training.
             for old in [old for old in self._chats if old[0] != endpoint.url or not self.server.using[old[1]]]:
                 await self._chats.pop(old).close()
-            chat = self._chats[key] = OpenAIModel(
-                server="vllm",
-                base_url=f"{endpoint.url}/v1",
-                model=name,
-                key_env=self.server.settings.key_env,
-                **self._options,
-            )
+            options = {"server": "vllm", "model": name, "key_env": self.server.settings.key_env, **self._options}
+            chat = self._chats[key] = LateModel({**options, "base_url": f"{endpoint.url}/v1"})
         return chat
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 import aiohttp
@@ -57,7 +57,7 @@ class OpenAIModel(Model):
                 return part
         raise AssertionError("a stream ends with its reply")
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[str | Reply]:
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Reply, None]:
         """Yield thoughts and text piece by piece, then the reply.
 
         Raises:
