@@ -88,6 +88,19 @@ async def test_a_model_is_shown_the_images_audio_and_files_of_an_answer(full: di
     assert run.attachments == [IMAGE, AUDIO, FILE]
 
 
+async def test_an_image_beside_data_with_a_schema_is_shown_with_the_data(full: dict[str, Any]) -> None:
+    members = await open_members(**full)
+    ask = '<reasoning>look</reasoning>\n<tool_call>{"name": "s_measure", "arguments": {}}</tool_call>'
+    leader = ScriptedModel(ask, FINAL, "<answer>seen</answer>")
+    run = await ct.Orchestrator(leader).run("How cold is it?", pool=members.pool)
+    assert members.pool["mcp/s.measure"].output_schema["additionalProperties"] is False
+    assert run.observations[0].content == {"celsius": 4.5, "attachments": IMAGE.mark}
+    (shown,) = [message for message in leader.requests[1].messages if IMAGE.mark in message.text]
+    assert list(shown.attachments) == [IMAGE]
+    described = await (await open_members(**full, binary="describe")).call("measure")
+    assert described.content == {"celsius": 4.5}
+
+
 async def test_binary_parts_are_described_where_that_is_asked_for(options: dict[str, Any]) -> None:
     members = await open_members(**options, binary="describe")
     assert (await members.call("show")).content == (

@@ -22,7 +22,8 @@ class Result:
         usd: $ that the provider billed.
         units: cost units beyond the spec's.
         input_tokens, output_tokens: tokens of models that the plugin called without concertino.
-        attachments: images, audio and files whose marks (`Attachment.mark`) the content holds.
+        attachments: images, audio and files. A text holds their marks (`Attachment.mark`); data that holds none gets
+            them under the key `attachments`, after it was checked against the output schema.
     """
 
     content: Any

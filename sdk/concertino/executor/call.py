@@ -21,7 +21,7 @@ from concertino.core.usage import Usage
 from . import error_messages
 from .approval import Suspension
 from .bound import BoundTool
-from .content import BadResult, dumped, to_content, truncate
+from .content import BadResult, dumped, to_content, truncate, with_marks
 from .context import CallContext
 from .execution import Execution
 from .hooks import after_call, before_call
@@ -92,6 +92,7 @@ class MemberCall(Execution):
         # Attachments were taken out of the result, so it has no longer the form that its schema says.
         if not attached and bound.output is not None and (wrong := check_result(content, bound.output)) is not None:
             return self.error(Status.EXEC_ERR, wrong)
+        content, text = with_marks(content, text, marked)
         cut = 0
         if len(text) > bound.max_chars:
             # References to this call get the whole content; only what the model reads is cut.

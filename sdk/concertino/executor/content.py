@@ -10,13 +10,17 @@ import contextlib
 import dataclasses
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from concertino.core.attachment import Attachment, attachments_in
 
 _MAX_NODES = 200_000
 """Values of a result, containers included."""
 _ESCAPED, _FRAME = 6, 40
 """The most JSON characters for one character of text (`\\u0000`), and for one value besides its text."""
+MARKS = "attachments"
+"""The key of the marks that data does not hold itself."""
 _LEAVES = frozenset({str, bool, type(None)})
 _PLAIN = (bool, int, float, type(None))
 
@@ -67,6 +71,24 @@ def to_content(value: Any, limit: int, shown: int) -> tuple[Any, str]:
     except (TypeError, ValueError) as error:
         raise BadResult(f"returned {_kind(value)} that is not JSON data: {str(error)[:80]}") from None
     return content, text if isinstance(content, (dict, list)) else ""
+
+
+def with_marks(content: Any, text: str, attachments: Sequence[Attachment]) -> tuple[Any, str]:
+    """Data and the text that a model reads, with the marks of attachments that the data does not hold.
+
+    A dict gets them under `attachments`; of anything else but a text, which holds its marks, one is made around it. It
+    comes after the check against the schema, which says nothing of them.
+    """
+    if not attachments or isinstance(content, str):
+        return content, text
+    known = {each.mark: each for each in attachments}
+    held = attachments_in(content, known)
+    missing = [mark for mark, each in known.items() if each not in held]
+    if not missing:
+        return content, text
+    fits = isinstance(content, dict) and MARKS not in content
+    content = {**(content if fits else {"result": content}), MARKS: "\n\n".join(missing)}
+    return content, json.dumps(content, ensure_ascii=False)
 
 
 def dumped(value: Any, dump: Callable[[Any], Any]) -> Any:

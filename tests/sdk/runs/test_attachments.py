@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -189,3 +190,30 @@ def test_an_address_is_passed_on_and_never_opened() -> None:
     again = ct.Attachment.from_json(image.to_json())
     assert again == image
     assert again.data_url == image.data_url
+
+
+@pytest.mark.parametrize(
+    ("content", "schema", "status", "shown"),
+    [
+        ({"c": 4.5}, {"required": ["c"], "additionalProperties": False}, "OK", {"c": 4.5, "attachments": "MARK"}),
+        ({"c": "cold"}, {"additionalProperties": False}, "EXEC_ERR", None),
+        ({"attachments": 1}, None, "OK", {"result": {"attachments": 1}, "attachments": "MARK"}),
+        ([4.5], None, "OK", {"result": [4.5], "attachments": "MARK"}),
+        ({"c": "as MARK says"}, None, "OK", {"c": "as MARK says"}),
+    ],
+)
+async def test_data_with_attachments_is_checked_alone_and_then_gets_their_marks(
+    content: Any, schema: dict[str, Any] | None, status: str, shown: Any
+) -> None:
+    chart = ct.Image(PNG + b"2", name="chart.png")
+    given = json.loads(json.dumps(content).replace("MARK", chart.mark))
+    full = schema and {"type": "object", "properties": {"c": {"type": "number"}}, **schema}
+
+    @ct.tool(name="draw", output_schema=full)
+    def measure() -> Any:
+        """Draw a chart, with its figures."""
+        return ct.Result(given, attachments=(chart,))
+
+    run = await ct.Orchestrator(ScriptedModel(DRAW, FINAL, ANSWER)).run("Draw.", pool=ct.Pool.of(measure))
+    assert run.observations[0].status == status
+    assert run.observations[0].content == json.loads(json.dumps(shown).replace("MARK", chart.mark))

@@ -11,6 +11,7 @@ import base64
 import os
 import sys
 from pathlib import Path
+from typing import Annotated
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.exceptions import MCPError
@@ -25,10 +26,16 @@ from mcp_types import (
     TextResourceContents,
     ToolAnnotations,
 )
+from pydantic import BaseModel, ConfigDict
 
 NOTES = Path(sys.argv[1])
 server = MCPServer("full", version="1.5", instructions="Ask politely.\nSecond line.")
 READS = ToolAnnotations(read_only_hint=True)
+
+
+class Measured(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    celsius: float
 
 
 def note(text: str) -> None:
@@ -74,6 +81,16 @@ def show() -> CallToolResult:
             EmbeddedResource(resource=BlobResourceContents(uri="file:///b.bin", blob=blob)),
             ResourceLink(name="c", title="The third", uri="file:///c.txt", mime_type="text/plain", size=1200),
         ]
+    )
+
+
+@server.tool(annotations=READS)
+def measure() -> Annotated[CallToolResult, Measured]:
+    """Data with a schema, and a picture of it."""
+    data = base64.b64encode(b"\x89PNG" + bytes(96)).decode()
+    return CallToolResult(
+        content=[TextContent(text='{"celsius": 4.5}'), ImageContent(data=data, mime_type="image/png")],
+        structured_content={"celsius": 4.5},
     )
 
 

@@ -2,7 +2,7 @@
 
 | the server sent | the call's content |
 |---|---|
-| `structuredContent`, and the tool has an output schema | that data, as it is |
+| `structuredContent`, and the tool has an output schema | that data; of images and the like beside it, the marks |
 | text | the text; several texts with an empty line between them |
 | an image, audio | a mark in the text, `[image image.png 1f3a9c0b2d4e]`, that stands for the attachment |
 | an embedded resource | `[resource: file:///a.txt, text/plain]`, and its text, or a mark where it is binary |
@@ -41,10 +41,12 @@ def to_content(result: types.CallToolResult, *, structured: bool, binary: Binary
         structured: the tool has an output schema.
         binary: what becomes of images, audio and binary resources.
     """
+    attached: list[Attachment] = []
     if result.structured_content is not None and (structured or not result.content):
-        return result.structured_content
+        if binary == "attach":
+            to_text(result.content, attached)  # for what it attaches: the texts say what the data says
+        return Result(result.structured_content, attachments=tuple(attached)) if attached else result.structured_content
     if binary == "attach":
-        attached: list[Attachment] = []
         text = to_text(result.content, attached)
         return Result(text, attachments=tuple(attached)) if attached else text
     text = to_text(result.content)
