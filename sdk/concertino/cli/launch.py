@@ -84,7 +84,8 @@ def start(question: str, display: Display, order: Order) -> None:
     )
     more = {"session": f"{session.name}, turn {len(session.turns) + 1}"} if session else {}
     display = replace(display, typed=order.answer_schema is not None)
-    show_run(begin, path, display, resume_with=order.choice, again=resuming(orchestrator, path, pool), more=more)
+    again = resuming(orchestrator, path, pool, stream=display.streams)
+    show_run(begin, path, display, resume_with=order.choice, again=again, more=more)
     if recording is not None:
         recording.assert_complete()
 
@@ -153,13 +154,24 @@ def fresh(
     return begin, path
 
 
-def resuming(orchestrator: Orchestrator, path: Path | None, pool: Pool) -> Callable[[Decisions], Begin] | None:
-    """How a suspended run is resumed; None for a run without a trace."""
+def resuming(
+    orchestrator: Orchestrator, path: Path | None, pool: Pool, *, stream: bool
+) -> Callable[[Decisions], Begin] | None:
+    """How a suspended run is resumed; None for a run without a trace.
+
+    Args:
+        stream: whether models are asked for text as it is written.
+    """
     if path is None:
         return None
 
     def with_decisions(decisions: Decisions) -> Begin:
-        return lambda listen: orchestrator.resume(path, pool=pool, on_event=listen, decisions=decisions)
+        async def begin(listen: Callable[[Event], None]) -> Run:
+            return await (
+                await orchestrator.reopen(path, pool=pool, stream_text=stream, on_event=listen, decisions=decisions)
+            )
+
+        return begin
 
     return with_decisions
 
@@ -192,8 +204,8 @@ def resume(name: str, choice: PoolChoice, folder: Path | None, display: Display,
         eager=setup.get("eager", False),
         answer_type=setup.get("answer_schema"),
     )
-    display = replace(display, typed="answer_schema" in setup, stream=False)
-    again = resuming(orchestrator, path, pool)
+    display = replace(display, typed="answer_schema" in setup)
+    again = resuming(orchestrator, path, pool, stream=display.streams)
     assert again is not None
     more = {"session": setup["session"]} if "session" in setup else {}
     show_run(again(decisions), path, display, resume_with=choice, again=again, more=more)

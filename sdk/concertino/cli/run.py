@@ -31,7 +31,6 @@ _BEGUN_WITH = (
     "durability",
     "record",
     "replay",
-    "stream",
 )
 """What `--resume` takes from the trace."""
 

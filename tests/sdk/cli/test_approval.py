@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -90,3 +91,18 @@ def test_a_decision_that_cannot_be_is_wrong_usage(guarded: Any, arguments: list[
     done = guarded(*arguments)
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_a_resumed_run_streams_its_text_where_that_is_asked_for(guarded: Any) -> None:
+    def answer_pieces(*options: str) -> tuple[str, str]:
+        guarded("add", *LEAD)
+        done = guarded("--resume", "last", "--approve", "1.1", "--events", *options)
+        records = [json.loads(line) for line in done.stdout.splitlines()]
+        pieces = [each["text"] for each in records if each["t"] == "text" and each["kind"] == "answer"]
+        return "".join(pieces), records[-1]["answer"]
+
+    assert answer_pieces("--stream") == ("three", "three")
+    assert answer_pieces() == ("", "three")
+    guarded("add", *LEAD)
+    done = guarded("--resume", "last", "--approve", "1.1", "--stream")
+    assert (done.exit_code, done.stdout.count("three")) == (0, 1)
