@@ -1,4 +1,4 @@
-"""The loggers of the package: standard ones below `concertino`, silent until an application sets logging up.
+"""The loggers of the package: standard ones below `concertino`. Until an application sets logging up, only warnings show.
 
     concertino           warnings about the process: a plugin that blocked the event loop, a listener that failed
     concertino.run       a run in a few lines (INFO)
@@ -9,8 +9,8 @@
 A record of the last four has its fields in `record.concertino`, a dictionary of plain JSON data, which any formatter
 can write. `docs/how-to/log-a-run.md` lists them.
 
-Invariant: nothing here is written anywhere unless somebody asks for it; a message is one line without control
-characters.
+Invariant: nothing below a warning is written anywhere unless somebody asks for it; a message is one line without
+control characters.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+# Without a handler of ours, not even a `NullHandler`: where no logging is set up, Python's handler of last resort then
+# prints warnings to stderr, which the logging how-to of the standard library calls the best default of a library. A
+# server that is left out, or a damaged trace, would pass unseen otherwise.
 logger = logging.getLogger("concertino")
-logger.addHandler(logging.NullHandler())
 
 run_logger = logging.getLogger("concertino.run")
 call_logger = logging.getLogger("concertino.call")

@@ -69,7 +69,7 @@ def test_a_plugin_that_is_left_out_is_told(cli: Cli, install: Install, monkeypat
 
 def test_warnings_are_shown_as_plain_lines(cli: Cli, install: Install) -> None:
     install("warner", "import logging\nlogging.getLogger('concertino.warner').warning('mind the gap')")
-    assert "mind the gap" in cli("tools", "list").stderr.splitlines()
+    assert cli("tools", "list").stderr.splitlines().count("mind the gap") == 1
 
 
 def test_the_loggers_are_as_before_when_the_command_is_over(cli: Cli) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import json
 import logging
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -296,14 +298,23 @@ async def test_one_logger_alone_can_be_enabled(pool: ct.Pool, led_by: Led, log: 
     assert [fields["event"] for fields in seen.fields] == ["call.started", "call.ended"]
 
 
-def test_the_package_is_silent_until_an_application_sets_logging_up() -> None:
-    import subprocess
-    import sys
-
-    program = (
-        "import logging, concertino as ct, concertino.runs.orchestrator\n"
-        "logging.getLogger('concertino').warning('w'); logging.getLogger('concertino.run').error('e')\n"
-        "logging.getLogger('other').warning('heard')\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stderr == "heard\n"
+@pytest.mark.parametrize(
+    ("first", "shown"),
+    [
+        ("", ["the pool is left out"]),
+        ("logging.getLogger('concertino').addHandler(logging.NullHandler())", []),
+        ("logging.basicConfig(format='%(name)s: %(message)s')", ["concertino.x: the pool is left out"]),
+    ],
+)
+def test_a_warning_is_seen_once_where_a_program_has_not_set_logging_up(first: str, shown: list[str]) -> None:
+    code = f"""
+import asyncio, logging
+{first}
+import concertino as ct
+from concertino.testing import ScriptedModel
+logging.getLogger("concertino.x").info("nobody asked")
+logging.getLogger("concertino.x").warning("the pool is left out")
+asyncio.run(ct.Orchestrator(ScriptedModel("hi")).run("hi"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr.splitlines() == shown
