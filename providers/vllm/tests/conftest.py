@@ -14,6 +14,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -164,8 +165,16 @@ class Owner:
             env=env,
             start_new_session=True,
         )
-        self.said = self.next()
-        self.pid = self.said["pid"]
+
+    @cached_property
+    def said(self) -> dict[str, Any]:
+        """What it says once its server answers."""
+        return self.next()
+
+    @property
+    def pid(self) -> int:
+        """Of its server."""
+        return int(self.said["pid"])
 
     def next(self) -> dict[str, Any]:
         assert self.process.stdout is not None
@@ -203,11 +212,17 @@ def run_owner(system: System, request: pytest.FixtureRequest) -> Iterator[Callab
             "TMPDIR": "/tmp",
         }
         owners.append(Owner(way, env))
+        assert owners[-1].said
         return owners[-1]
 
     yield run
     for owner in owners:
         owner.end()
+    _clear(owners, system)
+
+
+def _clear(owners: list[Owner], system: System) -> None:
+    """Look at what owners that ended have left, and remove it."""
     system.settle()
     for owner in owners:
         folder = Path(owner.said["log"]).parent
@@ -278,4 +293,19 @@ def vllm_policy(
     yield spec
     system.look()
     concertino_vllm.server(spec).stop().result(PATIENCE)
+    assert system.left() == set()
+
+
+@pytest.fixture(scope="module")
+def real_owner(real_options: dict[str, Any], tiny_model: Path) -> Iterator[tuple[Owner, System]]:
+    """A program that owns a real server, which may not answer yet, and a look at what the two started."""
+    system = System(f"concertino{uuid.uuid4().hex[:12]}")
+    options = json.dumps({"model": tiny_model, **real_options}, default=str)
+    owner = Owner("wait", {**os.environ, "OPTIONS": options, "CONCERTINO_TEST_MARK": system.mark, "TMPDIR": "/tmp"})
+    yield owner, system
+    try:
+        assert owner.said  # it may just have come up, where no test asked
+    finally:
+        owner.end()
+    _clear([owner], system)
     assert system.left() == set()

@@ -496,6 +496,7 @@ async def test_sleep_is_refused_where_it_would_do_nothing(policy: PolicyServer) 
     assert (await policy.generate_ids(PROMPT, GREEDY)).token_ids
 
 
+@pytest.mark.usefixtures("real_owner")  # a later test's; its server comes up while this one comes back
 async def test_a_killed_server_comes_back_with_weights_version_and_adapters(
     policy: PolicyServer, tiny_model: Path, figure: Figure
 ) -> None:
@@ -557,9 +558,10 @@ def _below(pid: int) -> list[int]:
 
 
 def test_nothing_of_the_real_server_is_left_when_its_owner_is_killed(
-    real_options: dict[str, Any], tiny_model: Path, system: Any, run_owner: Any, figure: Figure
+    real_owner: tuple[Any, Any], figure: Figure
 ) -> None:
-    owner = run_owner("wait", model=tiny_model, **real_options)
+    owner, system = real_owner
+    assert system.alive(owner.pid)
     memory = system.look()
     processes = len(system.servers())
     owner.process.kill()
