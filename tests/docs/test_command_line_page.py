@@ -65,3 +65,8 @@ def test_the_commands_that_need_a_model_run_as_written(tmp_path: Path) -> None:
 def test_the_page_is_found_by_the_words_that_people_look_for() -> None:
     for word in ("completion", "bash", "zsh", "fish", "session", "attach", "Ctrl-C", "--resume", "exit code"):
         assert word in PAGE
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/tutorial/index.md"])
+def test_where_a_newcomer_begins_the_quickest_way_to_a_program_is_named(page: str) -> None:
+    assert "`concertino init`" in (DOCS.parent / page).read_text(encoding="utf-8")
