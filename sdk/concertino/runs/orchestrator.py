@@ -248,18 +248,19 @@ class Orchestrator(Generic[OutputT]):
             asked, attached = read_question(question)
             budget = budget or Budget()
             pool = self._with_model(self._arranged(asked, _current(pool, budget)))
+            strategy = self._following(pool)
             run_id = run_id or new_run_id()
             self._check_budget(pool, budget)
-            given = self._given(pool, RunContext(run_id, asked, deps), history, stream_text, attached)
+            given = self._given(strategy, RunContext(run_id, asked, deps), history, stream_text, attached)
             self._check_attachments(pool, given.attachments)
-            machine = self._begin(asked, pool, budget, self.sampling)
-            setup = {**self._setup(pool, budget), **input_setup(given), "durability": durability}
+            machine = self._begin(strategy, asked, pool, budget, self.sampling)
+            setup = {**self._setup(strategy, pool, budget), **input_setup(given), "durability": durability}
             # The trace file comes last: a run that is refused above leaves no file.
             sink = None
             if trace is not None:
                 sink = JournalSink.create(_trace_path(Path(trace), run_id), header(run_id), durability)
             begun = RunStarted(run_id, asked, setup, round(time.time(), 3))
-            settings, rounds = self._settings(), self._rounds(pool, budget)
+            settings, rounds = self._settings(), _rounds(strategy, budget)
             handle = RunHandle(
                 RunLoop(settings, machine, pool, budget, rounds, begun, sink, None, on_event, 0.0, given)
             )
@@ -293,14 +294,15 @@ class Orchestrator(Generic[OutputT]):
         asked, attached = read_question(question)
         budget = budget or Budget()
         pool = self._with_model(self._arranged(asked, _current(pool, budget)))
+        strategy = self._following(pool)
         self._check_budget(pool, budget)
         run_id = run_id or new_run_id()
-        given = self._given(pool, RunContext(run_id, asked, deps), history, False, attached)
+        given = self._given(strategy, RunContext(run_id, asked, deps), history, False, attached)
         self._check_attachments(pool, given.attachments)
-        machine = self._begin(asked, pool, budget, self.sampling)
-        setup = {**self._setup(pool, budget), **input_setup(given)}
+        machine = self._begin(strategy, asked, pool, budget, self.sampling)
+        setup = {**self._setup(strategy, pool, budget), **input_setup(given)}
         begun = RunStarted(run_id, asked, setup, round(time.time(), 3))
-        drive = RunLoop(self._settings(), machine, pool, budget, self._rounds(pool, budget), begun, given=given)
+        drive = RunLoop(self._settings(), machine, pool, budget, _rounds(strategy, budget), begun, given=given)
         return SteppedRun(drive, self.executor)
 
     def as_agent(
@@ -497,7 +499,8 @@ class Orchestrator(Generic[OutputT]):
             pool = pool.arranged(members).alias(known.setup.get("aliases", {}))
         history = [Message.from_json(item) for item in known.setup.get("history", ())]
         # Instructions as they were then: a function might say something else today.
-        frame = Frame.of(self._following(pool), known.setup.get("instructions", ""), history, self._answer_schema)
+        strategy = self._following(pool)
+        frame = Frame.of(strategy, known.setup.get("instructions", ""), history, self._answer_schema)
         spared = sum(record.get("waited", 0.0) for record in known.of_kind("decision"))
         given = RunInput(
             frame,
@@ -510,10 +513,10 @@ class Orchestrator(Generic[OutputT]):
             attachments=tuple(known.attachments()),
             spared=spared,
         )
-        refuse_changes(known, {**self._setup(pool, budget), **input_setup(given)})
-        machine = self._begin(known.question, pool, budget, recorded_sampling(known))
+        refuse_changes(known, {**self._setup(strategy, pool, budget), **input_setup(given)})
+        machine = self._begin(strategy, known.question, pool, budget, recorded_sampling(known))
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
-        memory, rounds = TraceMemory(known), self._rounds(pool, budget)
+        memory, rounds = TraceMemory(known), _rounds(strategy, budget)
         settings, elapsed = self._settings(), known.seconds()
         return RunHandle(
             RunLoop(settings, machine, pool, budget, rounds, begun, sink, memory, on_event, elapsed, given)
@@ -529,7 +532,7 @@ class Orchestrator(Generic[OutputT]):
 
     def _with_model(self, pool: Pool) -> Pool:
         """The pool with the orchestrator's model bound to its role."""
-        nothing = self._following(pool).needs_members and not pool.actions
+        nothing = not pool.actions and self._following(pool).needs_members
         step = (_OFFER if nothing and pool.models else "add members") + _OR_ALONE
         if nothing and not isinstance(self.model, str):
             raise PoolError(_NOTHING_TO_LEAD + step)
@@ -580,19 +583,24 @@ class Orchestrator(Generic[OutputT]):
         if budget.calls == 0:
             raise BudgetError("budget calls=0 fits no call; leave it out for no limit")
 
-    def _begin(self, question: str, pool: Pool, budget: Budget, sampling: Sampling) -> Machine:
+    def _begin(self, strategy: Strategy, question: str, pool: Pool, budget: Budget, sampling: Sampling) -> Machine:
         """The run's machine; what the strategy cannot do with this pool is said before anything has run."""
-        remaining = budget.whole(self._rounds(pool, budget))
+        remaining = budget.whole(_rounds(strategy, budget))
         tools = pool.to_openai()
         context = TaskContext(question, tools, budget.rounds, budget.parallel, remaining, sampling)
-        return self._following(pool).begin(context)
+        return strategy.begin(context)
 
     @property
     def _answer_schema(self) -> dict[str, Any] | None:
         return None if self.answer_type is None else self.answer_type.schema
 
     def _given(
-        self, pool: Pool, context: RunContext[Any], history: History, streams: bool, attached: tuple[Attachment, ...]
+        self,
+        strategy: Strategy,
+        context: RunContext[Any],
+        history: History,
+        streams: bool,
+        attached: tuple[Attachment, ...],
     ) -> RunInput:
         """What a run is given beside its question."""
         if self.instructions is None and history is None and self.answer_type is None:
@@ -609,7 +617,7 @@ class Orchestrator(Generic[OutputT]):
         elif isinstance(history, Session):
             session, attached = history.name, (*history.attachments(), *attached)
         instructions = instructions_text(self.instructions, context)
-        frame = Frame.of(self._following(pool), instructions, read_history(history), self._answer_schema)
+        frame = Frame.of(strategy, instructions, read_history(history), self._answer_schema)
         return RunInput(
             frame, self.answer_type, context.deps, streams, self.approve, session=session, attachments=attached
         )
@@ -633,7 +641,7 @@ class Orchestrator(Generic[OutputT]):
             self.before,
             self.after,
             self._with_model,
-            lambda question, pool, budget: self._begin(question, pool, budget, self.sampling),
+            lambda question, pool, budget: self._begin(self._following(pool), question, pool, budget, self.sampling),
             self._guarding,
         )
 
@@ -645,14 +653,8 @@ class Orchestrator(Generic[OutputT]):
 
         return Guarding(self.guards)
 
-    def _rounds(self, pool: Pool, budget: Budget) -> int:
-        """Rounds that a run has at most."""
-        limits = [budget.rounds, getattr(self._following(pool), "max_rounds", None)]
-        return min((limit for limit in limits if limit is not None), default=0)
-
-    def _setup(self, pool: Pool, budget: Budget) -> dict[str, Any]:
+    def _setup(self, strategy: Strategy, pool: Pool, budget: Budget) -> dict[str, Any]:
         # Recorded for `replay`, which has no pool to make them from.
-        strategy = self._following(pool)
         tools = {"tools": pool.to_openai()} if strategy.reads_tools else {}
         return {
             **tools,
@@ -668,6 +670,12 @@ class Orchestrator(Generic[OutputT]):
             **({"arranged": True} if self.arrange is not None else {}),
             **({"sampling": chosen_sampling(self.sampling)} if self.sampling != Sampling() else {}),
         }
+
+
+def _rounds(strategy: Strategy, budget: Budget) -> int:
+    """Rounds that a run has at most."""
+    limits = [budget.rounds, getattr(strategy, "max_rounds", None)]
+    return min((limit for limit in limits if limit is not None), default=0)
 
 
 def _hold_of(history: Any) -> SessionHold | None:
