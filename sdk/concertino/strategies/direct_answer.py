@@ -15,7 +15,7 @@ from concertino.core.errors import UsageError
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
 
-from .base.answer_reader import AfterThought, AnswerReader
+from .base.answer_reader import AfterThought, AnswerReader, after_thought
 from .base.conversation import Conversation
 from .base.machine import Ask, Done, Strategy, TaskContext
 
@@ -55,8 +55,7 @@ class DirectAnswerMachine(Conversation):
         return AfterThought()
 
     def on_reply(self, reply: Reply) -> None:
-        reader = AfterThought()
-        answer = reader.feed(reply.text) + reader.finish()
+        answer = after_thought(reply.text)
         self._heard(reply)
         self._read_as(understood=bool(answer))
         if answer:

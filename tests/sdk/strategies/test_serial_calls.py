@@ -151,6 +151,15 @@ def test_an_answering_member_that_fails_does_not_end_the_run() -> None:
     assert '"status": "EXEC_ERR"' in ask(machine).messages[-1].text
 
 
+def test_a_native_reply_without_a_call_is_the_answer() -> None:
+    machine = begin(native=True)
+    machine.on_reply(ct.Reply("<think>40 + 2</think>It is 42."))
+    assert machine.step() == Done("It is 42.", "answered")
+    empty = begin(native=True)
+    empty.on_reply(ct.Reply("<think>40 + 2"))
+    assert isinstance(empty.step(), Ask)
+
+
 def test_native_calls_are_all_answered_with_their_ids() -> None:
     machine = begin(native=True)
     native = (ct.ToolCall("search", '{"query": "a"}', "n1"), ct.ToolCall("search", '{"query": "b"}', "n2"))

@@ -71,6 +71,12 @@ class AfterThought(AnswerReader):
         return self._held.strip() if self._place == "before" else ""
 
 
+def after_thought(text: str) -> str:
+    """A whole text without the `<think>…</think>` at its beginning; empty if the thought never ends."""
+    reader = AfterThought()
+    return reader.feed(text) + reader.finish()
+
+
 class TagAnswer(AnswerReader):
     """The answer stands between `<answer>` and `</answer>`, outside of thoughts; white space around it is dropped.
 

@@ -58,8 +58,9 @@ class SerialCalls(Strategy):
         form: `chat`, a conversation, or `qa`, the released stateless prompt.
         variant: which released bytes the `qa` form has: of the training, or of one of the two evaluations.
         max_rounds: turns (the paper's 50).
-        native: in a chat, use the server's native tool calling in place of `<tool_call>` text. The `qa` form hands the
-            tools to the server in any case, and reads calls that it parsed as well as text.
+        native: in a chat, use the server's native tool calling in place of `<tool_call>` text; a reply without a call is
+            then the answer. The `qa` form hands the tools to the server in any case, and reads calls that it parsed as
+            well as text.
         answering: in a chat, who gives the answer: the `argument` of the strategy's own answer tool, or a `member` of
             the pool of that name. In the `qa` form it is always a member.
         answer_tool: name of the tool that ends the run.
@@ -250,6 +251,11 @@ class SerialCallsMachine(Conversation):
             choices=choices_by_tool(self.tools),
             strict=self.settings.strict,
         )
+        if self.settings.native and not qa and not (turn.calls or turn.answer or turn.message):
+            from concertino.strategies.base.answer_reader import after_thought
+
+            # A server that reads the calls itself leaves no doubt that there are none.
+            turn = replace(turn, message=after_thought(reply.text), issues=())
         direct = (turn.answer or turn.message) and not qa and not (self.settings.strict and not turn.ok)
         self._read_as(turn.calls, turn.issues, understood=bool(turn.calls or direct), thought=turn.thought)
         if not qa:
