@@ -157,6 +157,13 @@ def _rankings(ctx: click.Context, incomplete: str) -> Iterator[Proposal]:
         yield from ((name, "a ranking") for name in known.rankings)
 
 
+def _guards(ctx: click.Context, incomplete: str) -> Iterator[Proposal]:
+    from .seen import recall
+
+    for known in recall(_settings().file).values():
+        yield from known.guards
+
+
 def _providers(ctx: click.Context, incomplete: str) -> Iterator[Proposal]:
     from importlib.metadata import entry_points
 
@@ -167,6 +174,7 @@ strategies = completer(_strategies)
 strategy_settings = completer(_strategy_settings)
 limits = completer(_limits)
 rankings = completer(_rankings)
+guards = completer(_guards)
 providers = completer(_providers)
 
 

@@ -43,6 +43,7 @@ class Order:
     duplicates: str = "run"
     eager: bool = False
     shortlist: str | None = None
+    guards: tuple[str, ...] = ()
     folder: Path | None = None
     no_trace: bool = False
     durability: str = "process"
@@ -114,8 +115,23 @@ def _orchestrator(strategy: Strategy, order: Order, hooks: dict[str, Any]) -> Or
         arrange=Shortlist.parse(order.shortlist) if order.shortlist else None,
         instructions=read_text(order.instructions, "--instructions") if order.instructions else None,
         answer_type=read_schema(order.answer_schema) if order.answer_schema else None,
+        guards=_guards(order.guards),
         **hooks,
     )
+
+
+def _guards(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of guards of plugins; one without its provider is refused with those that may be meant."""
+    short = next((name for name in names if "/" not in name), None)
+    if short is not None:
+        from concertino.plugins import default_manager
+        from concertino.schema import suggestion
+
+        known = list(default_manager().guards())
+        same = [name for name in known if name.rpartition("/")[2] == short]
+        meant = f"did you mean {' or '.join(same)}?" if same else suggestion(short, known)
+        raise UsageError(f"--guard {short!r}: expected provider/name; {meant}")
+    return names
 
 
 def fresh(
@@ -203,12 +219,28 @@ def resume(name: str, choice: PoolChoice, folder: Path | None, display: Display,
         duplicates=setup["duplicates"],
         eager=setup.get("eager", False),
         answer_type=setup.get("answer_schema"),
+        guards=_guards_of(setup),
     )
     display = replace(display, typed="answer_schema" in setup)
     again = resuming(orchestrator, path, pool, stream=display.streams)
     assert again is not None
     more = {"session": setup["session"]} if "session" in setup else {}
     show_run(again(decisions), path, display, resume_with=choice, again=again, more=more)
+
+
+def _guards_of(setup: dict[str, Any]) -> list[str]:
+    """The names of a run's guards.
+
+    Raises:
+        UsageError: one is no guard of a plugin.
+    """
+    names = [text.partition(" ")[2] for text in setup.get("guards", ())]
+    if own := next((name for name in names if "/" not in name), ""):
+        raise UsageError(
+            f"the run is checked by the guard {own!r} of the program that began it; resume it there, with "
+            "Orchestrator.resume"
+        )
+    return names
 
 
 def decisions_of(approve: tuple[str, ...], deny: tuple[str, ...]) -> Decisions:

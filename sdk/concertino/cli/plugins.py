@@ -20,34 +20,38 @@ _LEVELS = {"ok": "green", "warning": "yellow", "error": "red"}
 
 
 @click.command("plugins")
-@click.option("--load", is_flag=True, help="Import every plugin, to see hooks, members, import times and faults.")
+@click.option("--load", is_flag=True, help="Import every plugin: hooks, members, guards, import times, faults.")
 @common_options
 def plugins(load: bool, as_json: bool) -> None:
     """List the installed plugins. Imports nothing, unless asked to.
 
-    JSON: a list of {"name", "distribution", "version", "target", "state", "reason", "hooks", "members", "commands",
-    "import_ms"}; the last four are null before a plugin is loaded. States: installed, loaded, failed, disabled, clash.
+    JSON: a list of {"name", "distribution", "version", "target", "state", "reason", "hooks", "members", "guards",
+    "commands", "import_ms"}; the last five are null before a plugin is loaded. States: installed, loaded, failed,
+    disabled, clash.
     """
     from concertino.plugins import default_manager
 
     manager = default_manager()
     commands: dict[str, str] = {}
+    guards: dict[str, str] = {}
     if load:
         for row in manager.plugins():
             manager.load(row.name)
         commands = manager.providers_of_commands()
+        guards = {name: name.partition("/")[0] for name in manager.guards()}
     rows = manager.plugins()
     if as_json:
-        write_json([_as_json(row, commands) for row in rows])
+        write_json([_as_json(row, commands, guards) for row in rows])
         return
     if not rows:
         click.echo("No plugin is installed; `concertino new plugin NAME` writes one.")
         return
-    titles = ("NAME", "DISTRIBUTION", "VERSION", "STATE", *(("MS", "MEMBERS", "COMMANDS") if load else ()), "REASON")
-    write_table(titles, [_cells(row, commands, load) for row in rows], _STATES)
+    more = ("MS", "MEMBERS", "GUARDS", "COMMANDS") if load else ()
+    titles = ("NAME", "DISTRIBUTION", "VERSION", "STATE", *more, "REASON")
+    write_table(titles, [_cells(row, commands, guards, load) for row in rows], _STATES)
 
 
-def _as_json(row: PluginInfo, commands: dict[str, str]) -> dict[str, Any]:
+def _as_json(row: PluginInfo, commands: dict[str, str], guards: dict[str, str]) -> dict[str, Any]:
     seen = row.import_seconds is not None
     return {
         "name": row.name,
@@ -58,19 +62,21 @@ def _as_json(row: PluginInfo, commands: dict[str, str]) -> dict[str, Any]:
         "reason": row.reason,
         "hooks": list(row.hooks) if seen else None,
         "members": list(row.members) if seen else None,
+        "guards": _of(row, guards) if seen else None,
         "commands": _of(row, commands) if seen else None,
         "import_ms": round(row.import_seconds * 1000, 1) if row.import_seconds is not None else None,
     }
 
 
-def _cells(row: PluginInfo, commands: dict[str, str], load: bool) -> tuple[object, ...]:
+def _cells(row: PluginInfo, commands: dict[str, str], guards: dict[str, str], load: bool) -> tuple[object, ...]:
     ms = f"{row.import_seconds * 1000:.0f}" if row.import_seconds is not None else "-"
-    extra = (ms, len(row.members), ",".join(_of(row, commands)) or "-") if load else ()
+    named = (",".join(_of(row, guards)) or "-", ",".join(_of(row, commands)) or "-")
+    extra = (ms, len(row.members), *named) if load else ()
     return (row.name, row.distribution or "-", row.version or "-", row.state, *extra, row.reason or "-")
 
 
-def _of(row: PluginInfo, commands: dict[str, str]) -> list[str]:
-    return [command for command, provider in commands.items() if provider == row.name]
+def _of(row: PluginInfo, named: dict[str, str]) -> list[str]:
+    return [name for name, provider in named.items() if provider == row.name]
 
 
 @click.command("doctor")

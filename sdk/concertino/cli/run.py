@@ -27,6 +27,7 @@ _BEGUN_WITH = (
     "duplicates",
     "eager",
     "shortlist",
+    "guards",
     "no_trace",
     "durability",
     "record",
@@ -108,6 +109,14 @@ _path = click.Path(path_type=Path)
     metavar="RANKING",
     help="List what a ranking puts first: scorer/best, or scorer/best,most=4.",
     shell_complete=complete.rankings,
+)
+@click.option(
+    "--guard",
+    "guards",
+    multiple=True,
+    metavar="NAME",
+    help="Have a guard of a plugin check the run: acme/no-secrets.",
+    shell_complete=complete.guards,
 )
 @click.option("--trace", "folder", type=_path, metavar="FOLDER", help="Where to record the run.")
 @click.option("--no-trace", is_flag=True, help="Do not record the run.")

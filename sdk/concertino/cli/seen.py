@@ -45,6 +45,7 @@ class Known:
         members: kind, full name and description of each.
         strategies: names of their settings, by full name.
         rankings: full names.
+        guards: full name and description of each.
         commands: as `command_tree` describes them, by name.
     """
 
@@ -52,6 +53,7 @@ class Known:
     members: list[tuple[str, str, str]] = field(default_factory=list)
     strategies: dict[str, list[str]] = field(default_factory=dict)
     rankings: list[str] = field(default_factory=list)
+    guards: list[tuple[str, str]] = field(default_factory=list)
     commands: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -164,6 +166,9 @@ def _plain(provider: str, given: Mapping[str, list[Any]]) -> dict[str, Any]:
         found["strategies"] = {f"{provider}/{cls.name}": settings_of(cls) for cls in classes}
     if "concertino_rankings" in given:
         found["rankings"] = [f"{provider}/{ranking.name}" for ranking in given["concertino_rankings"]]
+    if "concertino_guards" in given:
+        guards = given["concertino_guards"]
+        found["guards"] = [[f"{provider}/{guard.name}", _short(guard.description)] for guard in guards]
     if "concertino_cli" in given:
         from .command_tree import tree_of
         from .group import OF_PLUGINS
