@@ -21,6 +21,7 @@ from rich.text import Text
 
 from concertino.traces.board import Board
 
+from .checks import CHECK_COLOURS, tell_check
 from .output import STATUS_COLOURS, clean, one_line, show_money
 from .rounds import render_round
 from .written import Written
@@ -65,6 +66,11 @@ class LiveView:
         if record["t"] == "run":
             self._print(Text(f"run {clean(board.run_id)}", style="dim"))
             self._print(Padding(Text(one_line(board.question, 2 * self._console.width - 4)), (0, 0, 1, 0)))
+        if record["t"] == "result" and (check := board.checks.get(record["id"])) is not None:
+            # Quiet: those that let pass are counted in the summary.
+            if check.verdict != "passed":
+                self._print(Text(f"guard {tell_check(check)}", style=CHECK_COLOURS.get(check.verdict, "")))
+            return
         # In order: a later round must not scroll up before an earlier one is over.
         while len(board.chapters) > self._printed and board.chapters[self._printed].over:
             self._print(render_round(board, board.chapters[self._printed], self._console.width, nested=False))

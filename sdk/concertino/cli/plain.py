@@ -14,6 +14,7 @@ import click
 
 from concertino.traces.board import Board, Row
 
+from .checks import tell_check
 from .output import counted, one_line, show_arguments, show_cost
 from .written import AnswerPrinter
 
@@ -68,6 +69,9 @@ class PlainView:
             case "plan":
                 names = [one_line(call["name"], 40) for call in record["calls"]]
                 return f"round {record['round']}: {counted(len(names), 'call')}: {', '.join(names)}"
+            case "result" if (check := board.checks.get(record["id"])) is not None:
+                # Quiet: of a guard that lets pass, the summary says so.
+                return "" if check.verdict == "passed" else f"guard {tell_check(check)}"
             case "result" if not record.get("parent"):
                 return self._result(record)
             case "retry":

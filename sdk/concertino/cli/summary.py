@@ -10,7 +10,11 @@ import click
 from concertino.core.events import STOP_REASONS
 from concertino.traces.board import Board
 
+from .checks import tell_check
 from .output import STATUS_COLOURS, clean, counted, paint, show_money, write_fields
+
+_CHECKS = 12
+"""Checks by guards that are listed."""
 
 
 def write_summary(
@@ -20,6 +24,7 @@ def write_summary(
     *,
     answer: str | None = None,
     shown: bool = False,
+    listed: bool = False,
     more: Mapping[str, object] | None = None,
 ) -> None:
     """Print the result of a run.
@@ -29,6 +34,7 @@ def write_summary(
         critical_path: seconds of the longest chain of model turns and calls, if it is known.
         answer: as it is to be shown; by default that of the run.
         shown: whether it stands on the terminal already.
+        listed: whether the checks by guards do; else those that did not let pass are listed.
         more: further lines.
     """
     end: Mapping[str, object] = board.end or {}
@@ -44,6 +50,7 @@ def write_summary(
         {
             "ended": f"{stop}: {reason}{detail}",
             "calls": _calls(board),
+            **({"guards": _guards(board, listed)} if board.checks else {}),
             "cost": _cost(board),
             "time": _time(board, critical_path),
             "trace": path or "not kept",
@@ -57,6 +64,15 @@ def _calls(board: Board) -> str:
     rounds = f"in {counted(len(board.chapters), 'round')}"
     listed = ", ".join(paint(f"{count} {status}", STATUS_COLOURS[status]) for status, count in counts.items())
     return f"{sum(counts.values())} {rounds}{': ' if listed else ''}{listed}"
+
+
+def _guards(board: Board, listed: bool) -> str:
+    """How many checks there were, and a line for each that did not let pass."""
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in board.verdicts().items())
+    told = [] if listed else [check for check in board.checks.values() if check.verdict not in ("", "passed")]
+    lines = [tell_check(check) for check in told[:_CHECKS]]
+    lines += [f"and {len(told) - _CHECKS} more; `concertino traces show` has all"] if len(told) > _CHECKS else []
+    return "\n".join([f"{counted(len(board.checks), 'check')}: {counts}", *lines])
 
 
 def _cost(board: Board) -> str:

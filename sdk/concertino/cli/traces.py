@@ -81,7 +81,7 @@ def _line(line: Summary | TraceError) -> tuple[object, ...]:
 @_folder_option
 @common_options
 def show(trace: str, folder: Path | None, as_json: bool) -> None:
-    """Show a run: its rounds, the calls inside agents, results and errors.
+    """Show a run: its rounds, the calls inside agents, results and errors, and every check by a guard.
 
     \b
     JSON: {"summary": {as `traces list`}, "setup", "records"}
@@ -94,6 +94,7 @@ def show(trace: str, folder: Path | None, as_json: bool) -> None:
 
     from concertino.traces.board import Board
 
+    from .checks import write_checks
     from .rounds import render_round
     from .summary import write_summary
 
@@ -104,7 +105,9 @@ def show(trace: str, folder: Path | None, as_json: bool) -> None:
     click.echo(f"run {clean(found.run_id)}\n{clean(found.question)}\n")
     for chapter in board.chapters:
         console.print(render_round(board, chapter, console.width, nested=True, full=True))
-    write_summary(board, found.path)
+    if board.checks:
+        write_checks(board)
+    write_summary(board, found.path, listed=True)
     _warn(found)
 
 

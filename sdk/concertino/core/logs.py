@@ -1,4 +1,4 @@
-"""The loggers of the package: standard ones below `concertino`. Until an application sets logging up, only warnings show.
+"""The loggers of the package: standard ones below `concertino`. Until logging is set up, only warnings show.
 
     concertino           warnings about the process: a plugin that blocked the event loop, a listener that failed
     concertino.run       a run in a few lines (INFO)

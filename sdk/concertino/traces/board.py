@@ -2,7 +2,7 @@
 
 The same records come from an active run, from a trace file and from the tail of one, so live view, plain lines,
 `traces show` and the display of a notebook all read one board. A *row* is a call; calls inside an agent are rows below
-its row. A *chapter* is a round: what the orchestrator wrote, and the rows of its plan.
+its row. A *chapter* is a round: what the orchestrator wrote, and the rows of its plan. Checks by guards are no calls.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import Any, Literal
 from concertino.core.observation import Status
 from concertino.core.usage import NOTHING, Usage
 from concertino.text.tool_calls import cut_blocks
+
+from .guard_checks import GuardCheck, check_of, count_verdicts
 
 State = Literal["waiting", "running", "done"]
 
@@ -97,6 +99,7 @@ class Board:
     """What is known of a run. Feed it records with `apply`.
 
     Attributes:
+        checks: those by guards, by their id, in the order in which they began.
         end: the last record, once the run is over.
     """
 
@@ -105,6 +108,7 @@ class Board:
         self.question = ""
         self.setup: Mapping[str, Any] = {}
         self.chapters: list[Chapter] = []
+        self.checks: dict[str, GuardCheck] = {}
         self.asking: Asking | None = None
         self.thought = ""
         self.end: Mapping[str, Any] | None = None
@@ -171,7 +175,17 @@ class Board:
                 parent.rows.append(row)
         return row
 
+    def _check(self, record: Mapping[str, Any]) -> GuardCheck | None:
+        """The check by a guard that a record is about, None if it is about something else."""
+        if record["id"] not in self.checks and (found := check_of(record)) is not None:
+            self.checks[record["id"]] = found
+        return self.checks.get(record["id"])
+
     def _intent(self, record: Mapping[str, Any]) -> None:
+        if (check := self._check(record)) is not None:
+            # A resumed run asks again where it has no verdict on record.
+            check.status, check.started = "", record["at"]
+            return
         row = self._row(record)
         row.kind, row.arguments, row.started = record["kind"], record["arguments"], record["at"]
         # A resumed run may begin a call again that has ended already.
@@ -181,6 +195,13 @@ class Board:
         # A request to the orchestrator's model is recorded as a result only where it failed.
         if record["id"].startswith("ask."):
             self._unanswered(record)
+            return
+        if (check := self._check(record)) is not None:
+            check.status, check.started, check.ended = record["status"], record["started"], record["ended"]
+            check.error, check.content = record.get("error", {}), record.get("content") or {}
+            check.replayed = record.get("replayed", False)
+            if not record.get("parent"):
+                self._add_usage(record)
             return
         row = self._row(record)
         row.state, row.status = "done", record["status"]
@@ -245,6 +266,10 @@ class Board:
         """How often each status occurred among the orchestrator's own calls, those that did occur."""
         statuses = [row.status for row in self.rows()]
         return {status: statuses.count(status) for status in Status if status in statuses}
+
+    def verdicts(self) -> dict[str, int]:
+        """How often guards gave each verdict, those that they did give."""
+        return count_verdicts(self.checks.values())
 
     def limits(self) -> Iterator[tuple[str, float, float]]:
         """The limits of the budget as (name, used, limit)."""

@@ -22,6 +22,8 @@ _OPEN = 12
 """Up to how many calls the table is unfolded at first."""
 _TEXT, _VALUE = 4_000, 600
 """Characters of a question or an answer, and of the arguments and the result of one call."""
+_REFUSALS = 5
+"""Checks by guards whose reason is shown."""
 _TITLES = ("id", "member", "arguments", "status", "seconds", "cost")
 _COLUMNS = {2: "long", 4: "num", 5: "num"}
 
@@ -67,10 +69,19 @@ def _facts(board: Board, path: Path | None) -> str:
         f"{show_money(usage.usd)}{unpriced}, {usage.units:g} units",
         f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens",
         f"calls: {counts or 'none'}",
+        *([f"checks by guards: {_verdicts(board)}"] if board.checks else []),
         f"run {escaped(board.run_id, 80)}",
         *([f"trace {escaped(path, 200)}"] if path is not None else []),
     ]
     return f'<p class="dim">{" · ".join(facts)}</p>'
+
+
+def _verdicts(board: Board) -> str:
+    """How often guards gave each verdict, and why they did not let pass."""
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in board.verdicts().items())
+    refused = [check for check in board.checks.values() if check.verdict in ("denied", "ended the run")]
+    why = [escaped(f"{check.name}, {check.subject}: {check.reason}", 240) for check in refused]
+    return counts + (f" ({'; '.join(why[:_REFUSALS])})" if why else "")
 
 
 def _calls(board: Board) -> str:
