@@ -55,6 +55,13 @@ def test_a_model_is_needed() -> None:
         concertino_vllm.model("m")
 
 
+def test_a_mere_name_is_a_model_of_a_server_that_runs_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_BASE_URL", "http://gpu.example:8000/v1")
+    (model,) = Pool.of(orchestrator="vllm/Qwen/Qwen3-8B").models
+    assert (model.name, model.endpoint) == ("vllm/Qwen/Qwen3-8B", "http://gpu.example:8000/v1")
+    assert model.options == {"model": "Qwen/Qwen3-8B"}
+
+
 def test_a_spec_tells_its_options_as_plain_data_and_waits_for_the_start(tmp_path: Path) -> None:
     spec = concertino_vllm.model("m", model=tmp_path, adapters={"a": tmp_path / "a"}, args=("--dtype", "half"))
     assert spec.options == {"model": str(tmp_path), "adapters": {"a": str(tmp_path / "a")}, "args": ["--dtype", "half"]}

@@ -20,7 +20,7 @@ from typing import Any
 
 from concertino import ModelSpec, hookimpl
 
-from .declaration import declare, model, server
+from .declaration import at_running_server, declare, model, server
 from .errors import NotSupported, SwapError, VllmServerError
 from .policy.generation import PolicyGeneration
 from .policy.policy_server import PolicyServer
@@ -45,5 +45,8 @@ __all__ = [
 
 @hookimpl
 def concertino_declare_model(name: str, options: dict[str, Any]) -> ModelSpec:
-    """A model that a pool file declares as `[models."vllm/name"]`."""
-    return declare(name, options)
+    """A model that a pool file declares as `[models."vllm/name"]`, or that somebody merely names.
+
+    A mere name is that of a model on a server that runs already, at `VLLM_BASE_URL` or vLLM's usual address.
+    """
+    return declare(name, options) if options else at_running_server(name)

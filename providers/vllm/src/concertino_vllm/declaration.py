@@ -175,6 +175,13 @@ def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
     return model(name, **options)
 
 
+def at_running_server(name: str) -> ModelSpec:
+    """A model of a vLLM server that somebody else has started, by the name that the server knows."""
+    from concertino_openai.declaration import declare as declare_at_server
+
+    return declare_at_server(name, {}, "vllm")
+
+
 def server(spec: ModelSpec) -> VllmServer:
     """The server behind a model that `model` or a pool file declared: to start it early, stop it, or look at it.
 

@@ -58,9 +58,9 @@ class SerialCalls(Strategy):
         form: `chat`, a conversation, or `qa`, the released stateless prompt.
         variant: which released bytes the `qa` form has: of the training, or of one of the two evaluations.
         max_rounds: turns (the paper's 50).
-        native: in a chat, use the server's native tool calling in place of `<tool_call>` text; a reply without a call is
-            then the answer. The `qa` form hands the tools to the server in any case, and reads calls that it parsed as
-            well as text.
+        native: in a chat, use the server's native tool calling in place of `<tool_call>` text; a reply without a call
+            is then the answer. The `qa` form hands the tools to the server in any case, and reads calls that it parsed
+            as well as text.
         answering: in a chat, who gives the answer: the `argument` of the strategy's own answer tool, or a `member` of
             the pool of that name. In the `qa` form it is always a member.
         answer_tool: name of the tool that ends the run.
