@@ -6,7 +6,9 @@ handle        an active run                       trace_replay a strategy driven
 setup         what a trace keeps of the start     stepped      a run driven by its holder
 history       earlier turns of a conversation     session      a conversation that is kept
 answer_type   the type of an answer               eager        calls that start while the model still writes
-shared_model  a model that several runs use
+shared_model  a model that several runs use       guards       checks of question, calls, results and answer
+options       what an orchestrator is made with   admission    what a run needs, checked before it begins
+registry      runs by id, from any process        run_log      a run as lines of a log
 
 They are public as `concertino.Orchestrator`, `concertino.Run` and so on.
 """

@@ -25,23 +25,24 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, cast
 from concertino.core.approval import Approver, Decision
 from concertino.core.attachment import Attachment
 from concertino.core.budget import Budget
-from concertino.core.errors import BudgetError, PoolError, TraceError, UsageError
+from concertino.core.errors import PoolError, TraceError, UsageError
 from concertino.core.events import Event, RunStarted, TextDelta
 from concertino.core.model import Message, Model, Sampling
 from concertino.executor import Duplicates, Executor
-from concertino.executor.model_call import refused_attachments
 from concertino.members.context import RunContext
-from concertino.members.specs import ModelSpec, ToolSpec
+from concertino.members.specs import ModelSpec
 from concertino.pool.live import LivePool
 from concertino.pool.pool import Pool
 from concertino.strategies import Machine, Strategy, TaskContext
 from concertino.strategies.base.frame import Frame, instructions_text
 from concertino.strategies.built_in import ALONE, DEFAULT_STRATEGY, installed_strategy
-from concertino.traces import Durability, JournalSink, Trace, TraceMemory, TraceStore
+from concertino.traces import Durability, JournalSink, Trace, TraceMemory
 from concertino.traces.trace import header
 
+from .admission import check_attachments, check_budget, current_pool, trace_path
 from .handle import RunHandle, forget_request
 from .loop import Listener, RunLoop, RunSettings
+from .options import answer_type_of, guards_of, own_hooks
 from .run import OutputT, Run, RunError
 from .run_input import PLAIN_INPUT, Question, RunInput, read_question
 from .setup import (
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from concertino.members.guards import Guard
     from concertino.pool.orchestrator_agent import Instructions, OrchestratorAgent
 
-    from .answer_type import AnswerType
     from .session import Session, SessionHold
 
     History = Run | Session | SessionHold | Sequence[Message | Mapping[str, Any]] | None
@@ -138,12 +138,12 @@ class Orchestrator(Generic[OutputT]):
         self.sampling = sampling or Sampling()
         self.duplicates: Duplicates = duplicates
         self.eager = eager
-        self.before = _own_hooks("concertino_before_call", before)
-        self.after = _own_hooks("concertino_after_call", after)
+        self.before = own_hooks("concertino_before_call", before)
+        self.after = own_hooks("concertino_after_call", after)
         self.approve = approve
-        self.guards = _guards(guards)
+        self.guards = guards_of(guards)
         self.instructions = instructions
-        self.answer_type = _answer_type(answer_type)
+        self.answer_type = answer_type_of(answer_type)
         self.arrange = arrange
 
     async def run(
@@ -247,18 +247,18 @@ class Orchestrator(Generic[OutputT]):
                 budget = hold.session.left(budget or Budget())
             asked, attached = read_question(question)
             budget = budget or Budget()
-            pool = self._with_model(self._arranged(asked, _current(pool, budget)))
+            pool = self._with_model(self._arranged(asked, current_pool(pool, budget)))
             strategy = self._following(pool)
             run_id = run_id or new_run_id()
-            self._check_budget(pool, budget)
+            check_budget(pool, budget)
             given = self._given(strategy, RunContext(run_id, asked, deps), history, stream_text, attached)
-            self._check_attachments(pool, given.attachments)
+            check_attachments(pool, given.attachments)
             machine = self._begin(strategy, asked, pool, budget, self.sampling)
             setup = {**self._setup(strategy, pool, budget), **input_setup(given), "durability": durability}
             # The trace file comes last: a run that is refused above leaves no file.
             sink = None
             if trace is not None:
-                sink = JournalSink.create(_trace_path(Path(trace), run_id), header(run_id), durability)
+                sink = JournalSink.create(trace_path(Path(trace), run_id), header(run_id), durability)
             begun = RunStarted(run_id, asked, setup, round(time.time(), 3))
             settings, rounds = self._settings(), _rounds(strategy, budget)
             handle = RunHandle(
@@ -293,12 +293,12 @@ class Orchestrator(Generic[OutputT]):
             raise UsageError("stepped runs share an executor: Orchestrator(..., executor=Executor())")
         asked, attached = read_question(question)
         budget = budget or Budget()
-        pool = self._with_model(self._arranged(asked, _current(pool, budget)))
+        pool = self._with_model(self._arranged(asked, current_pool(pool, budget)))
         strategy = self._following(pool)
-        self._check_budget(pool, budget)
+        check_budget(pool, budget)
         run_id = run_id or new_run_id()
         given = self._given(strategy, RunContext(run_id, asked, deps), history, False, attached)
-        self._check_attachments(pool, given.attachments)
+        check_attachments(pool, given.attachments)
         machine = self._begin(strategy, asked, pool, budget, self.sampling)
         setup = {**self._setup(strategy, pool, budget), **input_setup(given)}
         begun = RunStarted(run_id, asked, setup, round(time.time(), 3))
@@ -427,7 +427,7 @@ class Orchestrator(Generic[OutputT]):
         if finished == "recall":
             known = Trace.load(path)
             if known.finished and known.records[-1]["stop"] not in RESUMABLE:
-                led = self._with_model(_current(pool, Budget()))
+                led = self._with_model(current_pool(pool, Budget()))
                 decisions_about(known, decisions or {})
                 run = await self._resumed(known, led, None, on_event, deps, {})
                 run.path = Path(path)
@@ -454,7 +454,7 @@ class Orchestrator(Generic[OutputT]):
         target = Path(path)
         known = Trace.load(target)
         durability: Durability = known.setup.get("durability", "process")
-        pool = self._with_model(_current(pool, Budget()))
+        pool = self._with_model(current_pool(pool, Budget()))
         chosen = decisions_about(known, decisions or {})
         journal, _ = Journal.resume(target, durability=durability)
         with contextlib.ExitStack() as undo:
@@ -561,28 +561,6 @@ class Orchestrator(Generic[OutputT]):
             )
         return arranged
 
-    def _check_budget(self, pool: Pool, budget: Budget) -> None:
-        """Refuse a budget that nothing fits, and one in $ that cannot be enforced."""
-        if budget.usd is not None:
-            reachable = [spec for name in pool.roles.values() for spec in pool.behind(name)]
-            unpriced = sorted({spec.name for spec in reachable if spec.prices is None})
-            if unpriced:
-                raise BudgetError(
-                    f"a budget in usd needs prices, and the price of {', '.join(unpriced)} is unknown; give them with "
-                    "pool.price({name: Prices(input=..., output=...)}) or leave usd out"
-                )
-        if not pool.actions:
-            return
-        for unit in ("units", "usd"):
-            limit = getattr(budget, unit)
-            cheapest = min(_least(spec, unit) for _, spec in pool.actions)
-            if limit is not None and cheapest > limit:
-                raise BudgetError(
-                    f"budget {unit}={limit:g} fits no call: the cheapest member of the pool needs {cheapest:g}"
-                )
-        if budget.calls == 0:
-            raise BudgetError("budget calls=0 fits no call; leave it out for no limit")
-
     def _begin(self, strategy: Strategy, question: str, pool: Pool, budget: Budget, sampling: Sampling) -> Machine:
         """The run's machine; what the strategy cannot do with this pool is said before anything has run."""
         remaining = budget.whole(_rounds(strategy, budget))
@@ -621,15 +599,6 @@ class Orchestrator(Generic[OutputT]):
         return RunInput(
             frame, self.answer_type, context.deps, streams, self.approve, session=session, attachments=attached
         )
-
-    def _check_attachments(self, pool: Pool, attachments: Sequence[Attachment]) -> None:
-        """Refuse what the leading model does not take, before anything is paid."""
-        if not attachments:
-            return
-        message = [Message("user", "", attachments=tuple(attachments))]
-        refused = [refused_attachments(spec, message) for spec in pool.behind("orchestrator")]
-        if all(refused):
-            raise UsageError(f"{refused[0]}; lead with another model, or give the content as text")
 
     def _settings(self) -> RunSettings:
         """What the runs of this orchestrator have in common."""
@@ -698,72 +667,6 @@ async def _held(history: Any) -> Any:
     return await history.hold() if isinstance(history, Session) else history
 
 
-def _answer_type(kind: Any) -> AnswerType | None:
-    if kind is None or kind is str:
-        return None
-    from .answer_type import AnswerType
-
-    return AnswerType(kind)
-
-
-def _own_hooks(name: str, functions: Sequence[Callable[..., Any]]) -> list[Callable[..., Any]]:
-    """Hooks of an orchestrator may take fewer arguments than the specification, as those of plugins may."""
-    if not functions:
-        return []
-    from concertino.plugins.hooks import Hook
-
-    return [Hook("the orchestrator", name, function, "") for function in functions]
-
-
-def _guards(given: Sequence[Guard | str]) -> tuple[Guard, ...]:
-    """Guards, those of plugins by their names.
-
-    Raises:
-        UsageError: something else, two of one name, or a name that no plugin publishes.
-    """
-    if not given:
-        return ()
-    from concertino.members.guards import Guard
-
-    if isinstance(given, (str, Guard)):
-        given = [given]
-    found: list[Guard] = []
-    for each in given:
-        if isinstance(each, str):
-            from concertino.plugins.manager import default_manager
-
-            found.append(default_manager().guard(each))
-        elif isinstance(each, Guard):
-            found.append(each)
-        else:
-            raise UsageError(f"guards: {each!r} is a {type(each).__name__}; make a guard with @concertino.guard(stage)")
-    names = [each.name for each in found]
-    if twice := next((name for name in names if names.count(name) > 1), ""):
-        raise UsageError(f"guards: two are called {twice!r}; give one of them another name=")
-    return tuple(found)
-
-
 def new_run_id() -> str:
     """Sortable by time, unique: `20260131-142501-3f9a1c`."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
-
-
-def _current(pool: Pool | LivePool, budget: object) -> Pool:
-    """The pool of a run that begins now; both arguments are easily mistaken for something simpler."""
-    if isinstance(pool, LivePool):
-        pool = pool.current
-    if not isinstance(pool, Pool):
-        raise UsageError(f"pool={pool!r} is a {type(pool).__name__}; expected a Pool: Pool.of(tool, ...) makes one")
-    if not isinstance(budget, Budget):
-        raise UsageError(
-            f"budget={budget!r} is a {type(budget).__name__}; expected a Budget: Budget(usd=0.5, seconds=60)"
-        )
-    return pool
-
-
-def _least(spec: ToolSpec, unit: str) -> float:
-    return spec.cost.units if unit == "units" else spec.cost.usd
-
-
-def _trace_path(path: Path, run_id: str) -> Path:
-    return TraceStore(path).path_for(run_id) if path.is_dir() or not path.suffix else path

@@ -1,0 +1,88 @@
+"""What a run needs, checked before it begins.
+
+Invariant: whoever is refused here has paid nothing, called nothing and left no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from concertino.core.attachment import Attachment
+from concertino.core.budget import Budget
+from concertino.core.errors import BudgetError, UsageError
+from concertino.core.model import Message
+from concertino.executor.model_call import refused_attachments
+from concertino.members.specs import ToolSpec
+from concertino.pool.live import LivePool
+from concertino.pool.pool import Pool
+from concertino.traces import TraceStore
+
+
+def current_pool(pool: Pool | LivePool, budget: object) -> Pool:
+    """The pool of a run that begins now; both arguments are easily mistaken for something simpler.
+
+    Raises:
+        UsageError: one is of another type.
+    """
+    if isinstance(pool, LivePool):
+        pool = pool.current
+    if not isinstance(pool, Pool):
+        raise UsageError(f"pool={pool!r} is a {type(pool).__name__}; expected a Pool: Pool.of(tool, ...) makes one")
+    if not isinstance(budget, Budget):
+        raise UsageError(
+            f"budget={budget!r} is a {type(budget).__name__}; expected a Budget: Budget(usd=0.5, seconds=60)"
+        )
+    return pool
+
+
+def _least(spec: ToolSpec, unit: str) -> float:
+    return spec.cost.units if unit == "units" else spec.cost.usd
+
+
+def check_budget(pool: Pool, budget: Budget) -> None:
+    """Refuse a budget that nothing fits, and one in $ that cannot be enforced.
+
+    Raises:
+        BudgetError: names the price that is missing, or what the cheapest call needs.
+    """
+    if budget.usd is not None:
+        reachable = [spec for name in pool.roles.values() for spec in pool.behind(name)]
+        unpriced = sorted({spec.name for spec in reachable if spec.prices is None})
+        if unpriced:
+            raise BudgetError(
+                f"a budget in usd needs prices, and the price of {', '.join(unpriced)} is unknown; give them with "
+                "pool.price({name: Prices(input=..., output=...)}) or leave usd out"
+            )
+    if not pool.actions:
+        return
+    for unit in ("units", "usd"):
+        limit = getattr(budget, unit)
+        if limit is None:
+            continue
+        cheapest = min(_least(spec, unit) for _, spec in pool.actions)
+        if cheapest > limit:
+            raise BudgetError(
+                f"budget {unit}={limit:g} fits no call: the cheapest member of the pool needs {cheapest:g}"
+            )
+    if budget.calls == 0:
+        raise BudgetError("budget calls=0 fits no call; leave it out for no limit")
+
+
+def check_attachments(pool: Pool, attachments: Sequence[Attachment]) -> None:
+    """Refuse what the leading model does not take.
+
+    Raises:
+        UsageError: says which kind of content, and what to do instead.
+    """
+    if not attachments:
+        return
+    message = [Message("user", "", attachments=tuple(attachments))]
+    refused = [refused_attachments(spec, message) for spec in pool.behind("orchestrator")]
+    if all(refused):
+        raise UsageError(f"{refused[0]}; lead with another model, or give the content as text")
+
+
+def trace_path(path: Path, run_id: str) -> Path:
+    """The file of a run's trace; a folder gets one named by the run."""
+    return TraceStore(path).path_for(run_id) if path.is_dir() or not path.suffix else path
