@@ -1,6 +1,6 @@
 """A pool as HTML for a notebook: its members by kind, what the orchestrator calls them, what they cost.
 
-Long lists are cut, and say so.
+Long lists are cut, and say so. Secrets are hidden, which a description of somebody's server may hold.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from concertino.core.display_text import counted, show_call_cost, show_prices
+from concertino.core.hidden import Hider
 from concertino.core.html import details, escaped, fitting, page, row, table
 from concertino.members.specs import ModelSpec, ToolSpec
 
@@ -48,19 +49,21 @@ def _part(kind: str, number: int, titles: tuple[str, ...], rows: Iterator[str]) 
 
 
 def _actions(pool: Pool, members: list[ToolSpec]) -> Iterator[str]:
-    visible, aliases = pool.visible_names, pool.aliases
+    hider, visible, aliases = Hider(), pool.visible_names, pool.aliases
     for spec in members:
         seen = escaped(visible[spec.name], 80) + (' <span class="dim">(alias)</span>' if spec.name in aliases else "")
         cost = escaped(show_call_cost(spec.cost))
-        yield row([escaped(spec.name, 80), seen, cost, escaped(pool.card(spec), _DESCRIPTION)], _COLUMNS)
+        yield row([escaped(spec.name, 80), seen, cost, escaped(hider.text(pool.card(spec)), _DESCRIPTION)], _COLUMNS)
 
 
 def _models(pool: Pool, members: list[ModelSpec]) -> Iterator[str]:
+    hider = Hider()
     for spec in members:
         roles = ", ".join(role for role, name in pool.roles.items() if name == spec.name)
         prices = escaped(show_prices(spec.prices))
         if spec.prices is not None and spec.prices.as_of:
             prices += f' <span class="dim">({escaped(spec.prices.as_of, 40)})</span>'
         yield row(
-            [escaped(spec.name, 80), escaped(roles, 120), prices, escaped(spec.description, _DESCRIPTION)], _COLUMNS
+            [escaped(spec.name, 80), escaped(roles, 120), prices, escaped(hider.text(spec.description), _DESCRIPTION)],
+            _COLUMNS,
         )

@@ -10,14 +10,17 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.observation import Status
 from concertino.core.usage import NOTHING, Usage
 from concertino.text.tool_calls import cut_blocks
 
 from .guard_checks import GuardCheck, check_of, count_verdicts
+
+if TYPE_CHECKING:
+    from concertino.core.hidden import Hider
 
 State = Literal["waiting", "running", "done"]
 
@@ -63,6 +66,16 @@ class Row:
     def reason(self) -> str:
         """Why it failed: `code: message`; empty if it did not."""
         return f"{self.error['code']}: {self.error['message']}" if self.error else ""
+
+    def hidden(self, hider: Hider) -> Row:
+        """The same without secrets, for a display that others may see; the calls inside it are as they were."""
+        return replace(
+            self,
+            arguments=hider.value(self.arguments),
+            content=hider.value(self.content),
+            error=hider.value(self.error),
+            progress=hider.text(self.progress),
+        )
 
 
 @dataclass

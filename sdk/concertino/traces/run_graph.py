@@ -4,7 +4,7 @@ Rounds stand below each other. In a round, calls of one level of its plan stand 
 other. A dashed line orders two calls without passing data, as in `core.plan_drawing`.
 
 Invariants: a status is said in words and in a colour; texts of models are cut, escaped and never syntax of the drawing;
-a drawing has at most `MOST_ROUNDS` rounds, and what is left out is counted.
+a drawing has at most `MOST_ROUNDS` rounds, and what is left out is counted; secrets are hidden.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 from concertino.core.display_text import counted, one_line, show_arguments, show_cost
 from concertino.core.errors import PlanError
+from concertino.core.hidden import Hider
 from concertino.core.html import COLOURS, escaped, page, show
 from concertino.core.plan import Call, Plan, parse_references
 from concertino.core.plan_drawing import Edge, plan_edges
@@ -29,6 +30,8 @@ _LAST = 10
 """Of the rounds that are drawn, so many are the last ones of a long run."""
 _MOST_LEVELS, _MOST_IN_LEVEL, _IN_LINE = 16, 8, 4
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 176, 42, 40, 10, 8
+_SEARCHED = 4_000
+"""Characters of a text that are looked through for secrets."""
 _COLUMNS = 24
 """Columns of a label that fit into a box."""
 
@@ -65,6 +68,7 @@ class RunGraph:
 
     def __init__(self, board: Board, plans: Mapping[int, Plan]) -> None:
         self.board = board
+        self.hider = Hider(_SEARCHED)
         chapters = board.chapters
         self.left_out = max(0, len(chapters) - MOST_ROUNDS)
         if self.left_out:
@@ -79,8 +83,14 @@ class RunGraph:
         """For a terminal: a line per call."""
         board = self.board
         head = one_line(f"run {board.run_id} {_ending(board)}", 200)
-        answer = [one_line(line, 168) for line in _answer_line(board)]
-        return "\n".join([head, f"question: {one_line(board.question, 160)}", *self._lines(), *answer])
+        answer = [one_line(line, 168) for line in self.answer_line()]
+        question = one_line(self.hider.text(board.question), 160)
+        return "\n".join([head, f"question: {question}", *self._lines(), *answer])
+
+    def answer_line(self) -> list[str]:
+        """The answer, if there is one."""
+        answer = None if self.board.end is None else self.board.end.get("answer")
+        return [] if answer is None else [f"answer: {one_line(self.hider.text(answer), 1000)}"]
 
     def show(self) -> None:
         """Below the cell of a notebook, or as text on stdout."""
@@ -101,7 +111,7 @@ class RunGraph:
                 seconds = f"{row.seconds(row.started):7.2f} s" if row.state == "done" else " " * 9
                 after = f"  after {', '.join(before[row.id])}" if row.id in before else ""
                 inside = f"  {len(row.rows)} inside" if row.rows else ""
-                why = f"  {one_line(row.reason, 100)}" if row.reason else ""
+                why = f"  {one_line(self.hider.text(row.reason), 100)}" if row.reason else ""
                 yield f"  {'  '.join(parts)}{seconds}{after}{inside}{why}".rstrip()
 
 
@@ -179,24 +189,19 @@ def left_out(rounds: int) -> str:
     return f"{counted(rounds, 'round')} left out"
 
 
-def _answer_line(board: Board) -> list[str]:
-    answer = None if board.end is None else board.end.get("answer")
-    return [] if answer is None else [f"answer: {one_line(answer, 1000)}"]
-
-
 # -- SVG ---------------------------------------------------------------------------------------------------------------
 
 
 def _svg(graph: RunGraph) -> str:
     parts: list[str] = []
     y, width = float(_MARGIN), 0.0
-    y = _text_box(parts, y, f"question: {one_line(graph.board.question)}")
+    y = _text_box(parts, y, f"question: {one_line(graph.hider.text(graph.board.question))}")
     for place, layer in enumerate(graph.layers):
         if graph.left_out and place == MOST_ROUNDS - _LAST:
             y = _note(parts, y, left_out(graph.left_out))
-        y, reached = _draw_layer(parts, y, layer)
+        y, reached = _draw_layer(parts, y, layer, graph.hider)
         width = max(width, reached)
-    for line in _answer_line(graph.board):
+    for line in graph.answer_line():
         y = _text_box(parts, y, line)
     y = _note(parts, y, _ending(graph.board))
     width = max(width, 420.0) + _MARGIN
@@ -219,7 +224,7 @@ def _note(parts: list[str], y: float, text: str) -> float:
     return y + 24
 
 
-def _draw_layer(parts: list[str], y: float, layer: Layer) -> tuple[float, float]:
+def _draw_layer(parts: list[str], y: float, layer: Layer, hider: Hider) -> tuple[float, float]:
     """Draw a round from `y` on. Gives where the next may begin, and how far it reaches to the right."""
     y = _note(parts, y, f"round {layer.chapter.number}: {counted(len(layer.chapter.rows), 'call')}")
     places = dict(_places(layer, y))
@@ -227,7 +232,7 @@ def _draw_layer(parts: list[str], y: float, layer: Layer) -> tuple[float, float]
     parts += [_line(places[edge.source], places[edge.target], edge.data) for edge in drawn]
     bottom, right = y, 0.0
     for box, (x, top) in zip(_all(layer), _grid(layer, y), strict=True):
-        parts.append(_draw_box(box, x, top))
+        parts.append(_draw_box(box, x, top, hider))
         bottom, right = max(bottom, top + _HEIGHT), max(right, x + _WIDTH)
     return bottom + 16, right
 
@@ -262,8 +267,8 @@ def _line(source: tuple[float, float], target: tuple[float, float], data: bool) 
     return f'<path d="{path}" fill="none" stroke="currentColor" opacity="0.6"{dashes}/>{tip}'
 
 
-def _draw_box(box: Box, x: float, y: float) -> str:
-    row = box.row
+def _draw_box(box: Box, x: float, y: float, hider: Hider) -> str:
+    row = None if box.row is None else box.row.hidden(hider)
     if row is None:
         number = sum(box.counts.values())
         below = ", ".join(f"{count} {state}" for state, count in box.counts.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 import types
 from collections.abc import Sequence
 from html.parser import HTMLParser
@@ -15,7 +16,8 @@ from concertino.core.html import COLOURS, MOST_CHARACTERS
 from concertino.strategies.dependency_plan import DependencyPlan
 from concertino.testing import ScriptedModel
 from concertino.testing.hostile_texts import HOSTILE_TEXTS, MEGABYTE_PIECES
-from concertino.traces.run_graph import MOST_ROUNDS
+from concertino.traces.board import board_of
+from concertino.traces.run_graph import MOST_ROUNDS, RunGraph, plans_of
 from pydantic import BaseModel
 
 Calls = Sequence[tuple[str, dict[str, Any]]]
@@ -316,3 +318,64 @@ async def test_text_takes_the_colour_of_its_page() -> None:
     style = re.search(r"<style>(.*?)</style>", run._repr_html_(), re.S)
     assert style is not None
     assert set(re.findall(r"(?<![-\w])(?:color|background)\s*:\s*([^;}]+)", style[1])) <= {"inherit", "none"}
+
+
+# -- secrets -----------------------------------------------------------------------------------------------------------
+
+KEY = "sk-proj-0123456789abcdefABCDEF"
+
+
+class Found(BaseModel):
+    note: str
+
+
+@ct.tool
+async def log_in(password: str, note: str) -> dict[str, Any]:
+    """Log in."""
+    if note == "fail":
+        raise ct.CallFailed.because(f"rejected: Bearer {KEY}", code="no_use")
+    return {"access_token": "plum-and-pear", "max_token": 7, "note": f"from https://ada:hunter22@host/ by {KEY}"}
+
+
+async def test_no_display_of_a_run_shows_a_secret(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORCHARD_TOKEN", "cherry-quince")
+    long = f"{'x' * 580} {KEY} {'y' * 20_000}"
+
+    @ct.guard("answer")
+    def judge(answer: str) -> ct.Deny:
+        return ct.Deny(f"not with {KEY}")
+
+    calls = [
+        ("log_in", {"password": "hunter22", "note": KEY}),
+        ("log_in", {"password": "hunter22", "note": "fail"}),
+        ("log_in", {"password": "hunter22", "note": long}),
+        ("echo", {"text": f"cherry-quince {KEY}"}),
+    ]
+    leader = ScriptedModel(calls, FINAL, *[f'<answer>{{"note": "{KEY}"}}</answer>'] * 5, strict=False)
+    pool = ct.Pool.of(log_in, echo).adding(ct.ModelSpec("m", lambda: leader, f"Use it with {KEY}."))
+    run = await ct.Orchestrator(leader, answer_type=Found, guards=[judge]).run(f"Who has {KEY}?", pool=pool)
+    plain = await ct.Orchestrator(
+        ScriptedModel(calls, FINAL, f'<answer>{{"note": "{KEY}"}}</answer>'), answer_type=Found
+    ).run(f"Who has {KEY}?", pool=pool)
+    assert plain.output == Found(note=KEY)
+    run.show()
+    plain.show()
+    plain.trace.show()
+    shown = [capsys.readouterr().out, pool._repr_html_()]
+    shown += [each._repr_html_() for each in (run, plain, run.trace)]
+    shown.append(RunGraph(board_of(plain.trace.records), plans_of(plain.trace.records)).to_html())
+    for text in shown:
+        assert "[key]" in text
+        for secret in (KEY, KEY[:14], "hunter22", "plum-and-pear", "cherry-quince"):
+            assert secret not in text
+    assert "&quot;max_token&quot;: 7" in shown[3]
+    assert run.observations[3].content == f"cherry-quince {KEY}"
+
+
+async def test_hiding_secrets_in_megabytes_takes_no_time_that_a_person_would_notice() -> None:
+    run = await finished([("echo", {"text": f"password={number} " * 2_000}) for number in range(100)])
+    began = time.process_time()
+    run._repr_html_()
+    assert time.process_time() - began < 2.0
