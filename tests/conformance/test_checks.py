@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ import concertino as ct
 import pytest
 from concertino.testing import (
     agent_checks as _agent_checks,
+)
+from concertino.testing import (
+    declaration_checks as _declaration_checks,
 )
 from concertino.testing import fake_tool
 from concertino.testing import (
@@ -234,6 +238,31 @@ def test_a_slow_import_is_measured_in_another_process(
     row = perform(ALL["importing_its_module_is_quick"], MemberSubject(fake_tool().with_(function=module.function)))
     assert (row.outcome, text in row.detail) == (outcome, True)
     del sys.modules["acme_module"]
+
+
+def test_a_quick_module_is_measured_once_for_its_members_and_again_when_it_was_rewritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[str] = []
+    seconds = [0.1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]
+
+    def import_seconds(module: str) -> float:
+        measured.append(module)
+        return seconds[len(measured) - 1]
+
+    monkeypatch.setattr(_declaration_checks, "import_seconds", import_seconds)
+    file = tmp_path / "acme_members.py"
+    file.write_text(FUNCTION)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("acme_members")
+    members = [MemberSubject(fake_tool(name).with_(function=module.function)) for name in ("one", "two")]
+    check = ALL["importing_its_module_is_quick"]
+    assert [perform(check, member).outcome for member in members] == ["ok", "ok"]
+    assert len(measured) == 1
+    os.utime(file, ns=(0, 0))
+    assert [perform(check, member).outcome for member in members] == ["failed", "failed"]
+    assert len(measured) == 7, "a slow one has three tries for each member"
+    del sys.modules["acme_members"]
 
 
 def test_a_member_of_a_test_is_not_measured() -> None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import re
+import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from concertino.core.errors import SpecError
@@ -106,6 +108,8 @@ def importing_its_module_is_quick(subject: MemberSubject | ModelSpec) -> None:
     module = str(getattr(inspect.unwrap(function), "__module__", "") or type(function).__module__)
     if not _importable(module):
         raise CheckSkipped(f"its module {module!r} cannot be imported by name in another process")
+    if (measured := _as_it_is(module)) in _QUICK:
+        return
     seconds = [import_seconds(module)]
     while seconds[-1] is not None and seconds[-1] > HEAVY_IMPORT and len(seconds) < 3:
         seconds.append(import_seconds(module))  # a busy machine is not the module's fault
@@ -118,6 +122,18 @@ def importing_its_module_is_quick(subject: MemberSubject | ModelSpec) -> None:
             f"importing {module} takes {min(known):.2f} s, more than {HEAVY_IMPORT:g} s; import heavy libraries "
             f"inside functions (python -X importtime -c 'import {module}' shows which)"
         )
+    _QUICK.add(measured)
+
+
+_QUICK: set[tuple[str, ...]] = set()
+"""Modules that were found quick. A module is measured for one of its members: each measure is a process."""
+
+
+def _as_it_is(module: str) -> tuple[str, ...]:
+    """A module, where it is looked for, and when it was written."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    written = str(Path(file).stat().st_mtime_ns) if file and Path(file).is_file() else ""
+    return (module, written, *sys.path)
 
 
 def its_factory_makes_a_model(spec: ModelSpec) -> None:
