@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import soak
 import suite
+from tree import ROOT, tree_files
 
 pytest_plugins = ["pytester"]
 
@@ -64,11 +65,11 @@ def test_slow_tests_start_with_the_files_that_take_longest_and_collect_no_file_w
 ) -> None:
     calls = play(monkeypatch, (0, []), (0, []))
     assert suite.run("slow", [], coverage=False) == 0
-    files = [argument.removeprefix(f"{suite.ROOT}/") for argument in calls[0] if argument.endswith(".py")]
+    files = [argument.removeprefix(f"{ROOT}/") for argument in calls[0] if argument.endswith(".py")]
     assert files[0] == "tests/docs/test_pages.py"
-    assert files == sorted(files, key=lambda name: suite._length(suite.ROOT / name))
-    assert all(suite.says_slow(suite.ROOT / file) for file in files)
-    assert 50 < len(files) < len([file for file in suite.tree_files() if file.name.startswith("test_")])
+    assert files == sorted(files, key=lambda name: suite._length(ROOT / name))
+    assert all(suite.says_slow(ROOT / file) for file in files)
+    assert 50 < len(files) < len([file for file in tree_files() if file.name.startswith("test_")])
     assert all(any(file.startswith(longest) for file in files) for longest in suite.LONGEST)
 
 
