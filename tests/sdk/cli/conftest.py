@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -161,9 +162,9 @@ def cli() -> Cli:
 def process(site: Path) -> Process:
     """`process("run", …)`: the command line in a process of its own, with `band` as the only plugin."""
 
-    def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PYTHONPATH": str(site), "CONCERTINO_PLUGINS": "band"}
         command = [sys.executable, "-m", "concertino", *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, **options)  # type: ignore[call-overload,no-any-return]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, **options)
 
     return run
