@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from concertino.core.errors import PoolError
+from concertino.members.routing import RouterSpec
 from concertino.members.specs import ModelSpec, Spec
 
 if TYPE_CHECKING:
@@ -26,7 +27,11 @@ def names_of_members(members: Iterable[Spec]) -> dict[str, str]:
     """The full names of models that members need, each with what to say before an error about it."""
     # What is no member is refused later, with a better error.
     needy = [member for member in members if getattr(member, "needs", ())]
-    return {name: f"{member.kind} {member.name!r}: " for member in needy for name in member.needs if "/" in name}
+    wanted: dict[str, str] = {}
+    for member in needy:
+        kind = "router" if isinstance(member, RouterSpec) else member.kind
+        wanted |= {name: f"{kind} {member.name!r} needs a model: " for name in member.needs if "/" in name}
+    return wanted
 
 
 def named_models(
