@@ -62,8 +62,12 @@ def test_every_text_of_the_policy_is_a_round() -> None:
     assert (episode.correct, episode.verdict, episode.answered, episode.answer) == (1.0, "right", True, "3")
 
 
-def test_an_answer_without_final_answer_ends_the_run_and_lacks_the_form() -> None:
-    episode = episode_of("<reasoning>Easy.</reasoning><answer>3</answer>")
+def test_an_answer_without_final_answer_ends_the_run_and_lacks_the_form_where_a_summariser_writes_it() -> None:
+    from concertino.strategies.parallel_rounds import ParallelRounds
+
+    answer = "<reasoning>Easy.</reasoning><answer>3</answer>"
+    assert [(each.kind, each.exact) for each in episode_of(answer).rounds] == [("final", True)]
+    episode = episode_of(answer, strategy=ParallelRounds(summariser="summariser"))
     assert [(each.kind, each.exact) for each in episode.rounds] == [("final", False)]
 
 

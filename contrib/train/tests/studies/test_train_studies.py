@@ -177,7 +177,8 @@ def test_the_arms_of_every_study_are_trainings_that_can_be(name: str) -> None:
     ids = set()
     for arm in study.arms:
         given = [*study.settings, *arm.teach, *(arm.learn or ())]
-        ids.add((load_config(study.recipe, given).id, arm.learn is None))
+        # Arms may share a training and differ in what they are measured on.
+        ids.add((load_config(study.recipe, given).id, arm.learn is None, arm.measure))
     assert len(ids) == len(study.arms)
 
 

@@ -119,7 +119,8 @@ def replayed(trace: Trace, tools: Tools = ()) -> ReplayedTrace:
     """
     strategy = strategy_of(trace)
     known = tuple(trace.setup.get("tools", ())) or tuple(tools)
-    heard = _Heard(trace, bool(known))
+    # Without a pool nothing is offered in the replay, so the strategy's setting says that the run called natively.
+    heard = _Heard(trace, bool(known), native=getattr(strategy, "native", False))
     done = replay(_with_ids(trace, known), _Overheard(strategy, heard))
     if not trace.finished:
         raise TraceError(f"{trace.path or trace.run_id}: the run has no end yet; resume it before it is taught")
@@ -178,11 +179,12 @@ class _Noted:
 class _Heard:
     """Puts the texts of a replay together with what the trace recorded."""
 
-    def __init__(self, trace: Trace, tools_known: bool) -> None:
+    def __init__(self, trace: Trace, tools_known: bool, *, native: bool = False) -> None:
         self.spoken: list[Spoken] = []
         self.rounds: list[tuple[tuple[Call, Observation], ...]] = []
         self.levels: list[tuple[tuple[str, ...], ...]] = []
         self.tools_known = tools_known
+        self.native = native
         self.where = str(trace.path or trace.run_id)
         self.fresh: dict[str, tuple[Message, ...]] = {}
         self.models: dict[str, str] = {}
@@ -200,7 +202,7 @@ class _Heard:
         fresh = self.fresh.get(name)
         if fresh is None:
             raise TraceError(f"{self.where}: it holds the reply to {name or 'a question'} and not what was asked")
-        if (step.tools or reply.tool_calls) and not self.tools_known:
+        if (self.native or step.tools or reply.tool_calls) and not self.tools_known:
             raise UsageError(
                 f"{self.where}: its texts call natively, and a trace of this strategy does not keep what could be "
                 "called; give the pool that it ran with"
