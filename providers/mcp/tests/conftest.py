@@ -35,14 +35,19 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 @pytest.fixture(autouse=True)
 def _no_server_is_left() -> Iterator[None]:
     """Every test ends without a process of its servers."""
+    _OTHERS.update(guards())
     yield
     concertino_mcp.close()
     assert guards() == []
 
 
+_OTHERS: set[int] = set()
+"""Guards that were there before a test: of a sandbox, say, that waits for its next script."""
+
+
 def guards() -> list[int]:
     """Processes that guard servers of this process."""
-    found = []
+    found: list[int] = []
     for folder in Path("/proc").iterdir() if Path("/proc").is_dir() else []:
         if folder.name.isdigit():
             try:
@@ -52,7 +57,7 @@ def guards() -> list[int]:
             is_guard = any(word.endswith(b"/guard.py") for word in words[:5])
             if is_guard and any(f'"owner": {os.getpid()},'.encode() in word for word in words):
                 found.append(int(folder.name))
-    return found
+    return [pid for pid in found if pid not in _OTHERS]
 
 
 def alive(pid: int) -> bool:
