@@ -60,4 +60,5 @@ async def test_a_strategy_survives_random_text_and_ends_for_a_stated_reason(vllm
     for run in runs:
         for seen in run.observations:
             assert seen.ok or (seen.error is not None and seen.error.message)
-    assert any(len({event.reply.text for event in run.events if hasattr(event, "reply")}) > 1 for run in runs)
+    # Else the model always says the same, and nothing was tried.
+    assert len({event.reply.text for run in runs for event in run.events if hasattr(event, "reply")}) > RUNS // 2
