@@ -12,6 +12,7 @@ loop.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -127,6 +128,7 @@ class Executor:
         """Open the scope of a run on the current event loop.
 
         Args:
+            run_id: of the record, and part of idempotency keys; a fresh one by default.
             before: hooks in addition to those of plugins; they are asked first.
             after: hooks in addition to those of plugins; they are told last.
             elapsed: seconds that an earlier process spent on this run; they count towards its deadline.
@@ -143,7 +145,8 @@ class Executor:
         plugins_before, plugins_after = plugin_hooks(pool)
         started = loop.time() - elapsed
         scope = Scope(
-            run_id or "run",
+            # Idempotency keys are made of it: a service must not take a second plan for the first one, repeated.
+            run_id or f"run-{os.urandom(6).hex()}",
             pool,
             Ledger(budget.limits()),
             loop,

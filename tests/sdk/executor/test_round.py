@@ -161,3 +161,17 @@ async def test_a_whole_number_written_with_a_fraction_is_an_int_where_an_integer
         (seen,) = await executor.run([ct.Call("kinds", given)], ct.Pool.of(kinds))  # type: ignore[arg-type]
     assert seen.content == ["int", "float", "int", "int"]
     assert seen.repairs == ()
+
+
+async def test_two_plans_of_one_program_have_idempotency_keys_of_their_own() -> None:
+    @ct.tool
+    def key(*, ctx: ct.Context) -> str:
+        """The idempotency key."""
+        return ctx.idempotency_key
+
+    pool, plan = ct.Pool.of(key), ct.Plan.parallel([ct.Call("key", {}, "1")])
+    async with ct.Executor() as executor:
+        ((first,), (second,)) = [await executor.run(plan, pool) for _ in range(2)]
+        ((named,), (again,)) = [await executor.run(plan, pool, run_id="monday") for _ in range(2)]
+    assert first.content != second.content
+    assert named.content == again.content
