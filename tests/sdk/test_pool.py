@@ -240,5 +240,6 @@ def test_a_model_that_an_agent_names_in_full_joins_the_pool_with_it() -> None:
     boss = ct.Orchestrator("toy/leader").as_agent("boss", "Leads.")
     for pool in (ct.Pool.of(helper), ct.Pool.of(boss), ct.Pool.of().adding(boss), ct.Pool.of(helper, boss)):
         assert [model.name for model in pool.models] == ["toy/leader"]
-    with pytest.raises(ct.PoolError, match=r"agent 'boss' needs a model: the pool has no model 'toi/leader'.* did you mean 'toy'"):
+    said = r"agent 'boss' needs a model: the pool has no model 'toi/leader'.* did you mean 'toy'"
+    with pytest.raises(ct.PoolError, match=said):
         ct.Pool.of(ct.Orchestrator("toi/leader").as_agent("boss", "Leads."))
