@@ -37,7 +37,6 @@ PYPI = {
 }
 NPM = {
     "registryType": "npm",
-    "registryBaseUrl": "https://registry.npmjs.org/",
     "identifier": "@acme/files",
     "version": "1.2.3",
     "transport": {"type": "stdio"},
@@ -143,6 +142,25 @@ def test_a_package_of_npm_takes_its_arguments_from_inputs(write: Write) -> None:
     assert plain.command == ("npx", "-y", "@acme/files@1.2.3", "serve", "/data", "--mode", "local", "--quiet")
     full = declared(path, inputs={"folder": ["/a", "b"], "mode": "cached", "port": 80}).command[4:]
     assert full == ("/a", str(Path("b").absolute()), "--mode", "cached", "--port", "80", "--quiet")
+
+
+@pytest.mark.parametrize(
+    ("package", "variable", "address"),
+    [
+        ({}, "UV_DEFAULT_INDEX", "https://packages.example/simple"),
+        ({"registryType": "npm"}, "NPM_CONFIG_REGISTRY", "https://packages.example"),
+        ({"registryType": "npm", "runtimeHint": "bunx"}, "BUN_CONFIG_REGISTRY", "https://packages.example"),
+    ],
+)
+def test_where_a_package_is_fetched_is_part_of_the_command_that_is_allowed(
+    write: Write, package: dict[str, Any], variable: str, address: str
+) -> None:
+    given = {**PYPI, "environmentVariables": [], "registryBaseUrl": "https://packages.example/", **package}
+    assert declared(write(packages=[given])).env == ((variable, address),)
+    with pytest.raises(ct.UsageError, match=rf"you have not allowed: {variable}={address} \w+x "):
+        declared(write(packages=[given]), allow=())
+    with pytest.raises(ct.UsageError, match=r"registryBaseUrl = 'http://packages.example'; expected an address that"):
+        declared(write(packages=[{**given, "registryBaseUrl": "http://packages.example"}]))
 
 
 def test_an_image_runs_in_docker_with_its_mounts_and_variables(write: Write) -> None:
@@ -261,7 +279,6 @@ def test_a_wrong_input_is_named(write: Write, inputs: Any, said: str) -> None:
         ({"registryType": "nuget"}, "packages of nuget are not offered, only npm, pypi, oci"),
         ({"transport": {"type": "streamable-http"}}, "its transport is streamable-http"),
         ({"fileSha256": "0" * 64}, "a fileSha256, which cannot be checked here"),
-        ({"registryBaseUrl": "https://evil.example"}, "it lies in https://evil.example; only https://pypi.org"),
     ],
 )
 def test_what_is_not_offered_says_why(write: Write, package: dict[str, Any], said: str) -> None:

@@ -9,6 +9,9 @@
 `runtimeArguments` stand before the package, `packageArguments` behind it. A named argument is two words, its name and
 its value, as most programs take it; of a boolean, its name alone where it is true.
 
+A `registryBaseUrl` becomes the variable by which the program knows its registry, so whoever allows the command sees
+where the package is fetched; without one, it is fetched from where the user's own settings say.
+
 A package works in the user's home folder: what lies beside a stranger's file, such as an `.npmrc`, has no say in what
 is fetched.
 
@@ -30,7 +33,12 @@ START_SECONDS = 60.0
 """For the start of a package, which may have to be fetched first."""
 _RUNTIMES = {"npm": ("npx", "bunx"), "pypi": ("uvx",), "oci": ("docker", "podman")}
 """Programs that run a type of package; the first is the usual one."""
-_HOMES = {"npm": "https://registry.npmjs.org", "pypi": "https://pypi.org"}
+_REGISTRIES = {
+    "npx": ("NPM_CONFIG_REGISTRY", "{}"),
+    "bunx": ("BUN_CONFIG_REGISTRY", "{}"),
+    "uvx": ("UV_DEFAULT_INDEX", "{}/simple"),
+}
+"""By program, the variable that names its registry, and the address there; an image names its registry itself."""
 _IDENTIFIERS = {
     "npm": re.compile(r"(@[\w.~-]+/)?[A-Za-z0-9][\w.~-]*"),
     "pypi": re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*"),
@@ -62,10 +70,13 @@ def package_table(package: Entry, inputs: Inputs) -> tuple[dict[str, Any], str]:
     program = package.text("runtimeHint") or _RUNTIMES[kind][0]
     if program not in _RUNTIMES[kind]:
         package.fail(f"runtimeHint = {program!r}; expected {' or '.join(_RUNTIMES[kind])}")
-    home = package.text("registryBaseUrl").rstrip("/")
-    if home not in ("", _HOMES.get(kind, home)):
-        raise NotOffered(f"it lies in {home}; only {_HOMES[kind]} is offered")
     variables = _Variables(inputs)
+    home = package.text("registryBaseUrl").rstrip("/")
+    if home and program in _REGISTRIES:
+        if not home.startswith("https://"):
+            package.fail(f"registryBaseUrl = {home!r}; expected an address that begins with https://")
+        variable, address = _REGISTRIES[program]
+        variables.set(variable, address.format(home))
     for entry in package.parts("environmentVariables"):
         variables.add(entry, entry.text("name"))
     image = package.text("identifier") if kind == "oci" else ""
@@ -132,6 +143,11 @@ class _Variables:
         self.shown: list[str] = []
         self.names: list[str] = []
 
+    def set(self, name: str, value: str) -> None:
+        """Add one with a literal value."""
+        self.env[name] = value
+        self.shown.append(f"{name}={shlex.quote(value)}")
+
     def add(self, entry: Entry, name: str) -> None:
         """Add one; a value with a secret in it is taken whole from our environment."""
         if not _VARIABLE.fullmatch(name):
@@ -139,8 +155,7 @@ class _Variables:
         default, parts = entry.text("default"), entry.named_parts("variables").values()
         self.names.append(name)
         if entry.text("value") and not any(part.flag("isSecret") for part in parts):
-            self.env[name] = self._inputs.filled(entry, "value")
-            self.shown.append(f"{name}={shlex.quote(self.env[name])}")
+            self.set(name, self._inputs.filled(entry, "value"))
             return
         self.shown.append(f"{name}=${{{name}:-{shlex.quote(default)}}}" if default else f"{name}=${name}")
         if self._inputs.from_environment(entry, name, required=any(part.flag("isRequired") for part in parts)):
