@@ -232,7 +232,7 @@ def _guards_of(setup: dict[str, Any]) -> list[str]:
     """The names of a run's guards.
 
     Raises:
-        UsageError: one is no guard of a plugin.
+        UsageError: one was not published by a plugin.
     """
     names = [text.partition(" ")[2] for text in setup.get("guards", ())]
     if own := next((name for name in names if "/" not in name), ""):

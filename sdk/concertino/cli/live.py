@@ -21,7 +21,7 @@ from rich.text import Text
 
 from concertino.traces.board import Board
 
-from .checks import CHECK_COLOURS, tell_check
+from .guard_checks import CHECK_COLOURS, tell_check
 from .output import STATUS_COLOURS, clean, one_line, show_money
 from .rounds import render_round
 from .written import Written

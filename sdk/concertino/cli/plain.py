@@ -14,7 +14,7 @@ import click
 
 from concertino.traces.board import Board, Row
 
-from .checks import tell_check
+from .guard_checks import tell_check
 from .output import counted, one_line, show_arguments, show_cost
 from .written import AnswerPrinter
 

@@ -10,7 +10,7 @@ import click
 from concertino.core.events import STOP_REASONS
 from concertino.traces.board import Board
 
-from .checks import tell_check
+from .guard_checks import tell_check
 from .output import STATUS_COLOURS, clean, counted, paint, show_money, write_fields
 
 _CHECKS = 12

@@ -94,7 +94,7 @@ def show(trace: str, folder: Path | None, as_json: bool) -> None:
 
     from concertino.traces.board import Board
 
-    from .checks import write_checks
+    from .guard_checks import write_checks
     from .rounds import render_round
     from .summary import write_summary
 

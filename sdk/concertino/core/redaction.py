@@ -26,6 +26,11 @@ _ITEMS, _DEPTH = 20, 6
 _AHEAD = 64
 """How many times more of a text is searched for secrets than is shown."""
 
+_UNSURE = 512
+"""Characters before the end of what was looked through: a secret may begin there."""
+_MOST_VALUES = 2_000
+"""Values of one container that are looked through."""
+
 _NAMED = r"(?:api|access|auth|secret|private|signing|encryption)[_-]?keys?|passw(?:or)?ds?|passphrase|authorization"
 _NAMED += r"|(?:access|auth|refresh|id|session|bearer|api)[_-]?tokens?|secrets?|credentials?|cookies?"
 _SECRET_NAME = re.compile(rf"(?:^|[^a-z])(?:{_NAMED}|token)$", re.IGNORECASE)
@@ -126,10 +131,52 @@ class Redactor:
         return value if value is None or isinstance(value, (bool, int, float)) else self.short(value, width)
 
     def _item(self, key: Any, item: Any, width: int, depth: int) -> Any:
-        # A number is none: `max_token` and the like are amounts.
-        if item and not isinstance(item, (bool, int, float)) and is_secret_name(str(key)):
-            return HIDDEN
-        return self.data(item, width, depth + 1)
+        return HIDDEN if _is_secret(key, item) else self.data(item, width, depth + 1)
+
+
+class DisplayRedactor:
+    """Hides secrets in one display, such as a notebook's.
+
+    Unlike `Redactor.data`, it shortens nothing that a display shows. What is too long to be searched is not shown.
+
+    Args:
+        most: characters of a text that are looked through, several times as many as are shown.
+    """
+
+    def __init__(self, most: int = 16_000) -> None:
+        self._redactor = Redactor()
+        self._most = most
+
+    def text(self, text: object) -> str:
+        """A text without secrets; of a long one, dots stand in the place of the rest."""
+        whole = text if isinstance(text, str) else str(text)
+        if len(whole) <= self._most:
+            return self._redactor.text(whole)
+        head = self._redactor.text(whole[: self._most])[:-_UNSURE]
+        return head + "…" * (len(whole) - len(head))
+
+    def value(self, value: Any) -> Any:
+        """Plain JSON data without secrets, those under names that say so too."""
+        return self._walked(value, [_MOST_VALUES])
+
+    def _walked(self, value: Any, left: list[int]) -> Any:
+        left[0] -= 1
+        if isinstance(value, str):
+            return self.text(value) if left[0] >= 0 else "…"
+        if isinstance(value, Mapping):
+            return {self.text(key): self._item(key, item, left) for key, item in value.items() if left[0] >= 0}
+        if isinstance(value, (list, tuple)):
+            return [self._walked(item, left) for item in value if left[0] >= 0]
+        return value
+
+    def _item(self, key: Any, item: Any, left: list[int]) -> Any:
+        return HIDDEN if _is_secret(key, item) else self._walked(item, left)
+
+
+def _is_secret(key: Any, item: Any) -> bool:
+    """Whether a value stands under a name that says that it is a secret."""
+    # A number is no secret: `max_token` and the like are amounts.
+    return bool(item) and not isinstance(item, (bool, int, float)) and is_secret_name(str(key))
 
 
 def _without_value(found: re.Match[str]) -> str:

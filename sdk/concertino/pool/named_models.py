@@ -25,7 +25,7 @@ def names_of_roles(roles: Mapping[str, str] | None) -> dict[str, str]:
 
 def names_of_members(members: Iterable[Spec]) -> dict[str, str]:
     """The full names of models that members need, each with what to say before an error about it."""
-    # What is no member is refused later, with a better error.
+    # Objects of other types are refused later, with a better error.
     needy = [member for member in members if getattr(member, "needs", ())]
     wanted: dict[str, str] = {}
     for member in needy:

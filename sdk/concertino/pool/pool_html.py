@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from concertino.core.display_text import counted, show_call_cost, show_prices
-from concertino.core.hidden import Hider
 from concertino.core.html import details, escaped, fitting, page, row, table
+from concertino.core.redaction import DisplayRedactor
 from concertino.members.specs import ModelSpec, ToolSpec
 
 if TYPE_CHECKING:
@@ -49,21 +49,26 @@ def _part(kind: str, number: int, titles: tuple[str, ...], rows: Iterator[str]) 
 
 
 def _actions(pool: Pool, members: list[ToolSpec]) -> Iterator[str]:
-    hider, visible, aliases = Hider(), pool.visible_names, pool.aliases
+    redactor, visible, aliases = DisplayRedactor(), pool.visible_names, pool.aliases
     for spec in members:
         seen = escaped(visible[spec.name], 80) + (' <span class="dim">(alias)</span>' if spec.name in aliases else "")
         cost = escaped(show_call_cost(spec.cost))
-        yield row([escaped(spec.name, 80), seen, cost, escaped(hider.text(pool.card(spec)), _DESCRIPTION)], _COLUMNS)
+        yield row([escaped(spec.name, 80), seen, cost, escaped(redactor.text(pool.card(spec)), _DESCRIPTION)], _COLUMNS)
 
 
 def _models(pool: Pool, members: list[ModelSpec]) -> Iterator[str]:
-    hider = Hider()
+    redactor = DisplayRedactor()
     for spec in members:
         roles = ", ".join(role for role, name in pool.roles.items() if name == spec.name)
         prices = escaped(show_prices(spec.prices))
         if spec.prices is not None and spec.prices.as_of:
             prices += f' <span class="dim">({escaped(spec.prices.as_of, 40)})</span>'
         yield row(
-            [escaped(spec.name, 80), escaped(roles, 120), prices, escaped(hider.text(spec.description), _DESCRIPTION)],
+            [
+                escaped(spec.name, 80),
+                escaped(roles, 120),
+                prices,
+                escaped(redactor.text(spec.description), _DESCRIPTION),
+            ],
             _COLUMNS,
         )

@@ -7,7 +7,7 @@ setup         what a trace keeps of the start     stepped      a run driven by i
 history       earlier turns of a conversation     session      a conversation that is kept
 answer_type   the type of an answer               eager        calls that start while the model still writes
 shared_model  a model that several runs use       guards       checks of question, calls, results and answer
-options       what an orchestrator is made with   admission    what a run needs, checked before it begins
+options       what an orchestrator is made with   preflight    what is checked before a run begins
 registry      runs by id, from any process        run_log      a run as lines of a log
 
 They are public as `concertino.Orchestrator`, `concertino.Run` and so on.

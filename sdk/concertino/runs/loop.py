@@ -17,7 +17,7 @@ from concertino.core.approval import Deny
 from concertino.core.budget import Budget
 from concertino.core.events import Event, Planned, RunEnded, RunStarted, TextDelta
 from concertino.core.logs import any_listens
-from concertino.core.model import ChatRequest, Reply, Sampling
+from concertino.core.model import ChatRequest, Message, Reply, Sampling
 from concertino.core.observation import CallFailed
 from concertino.core.usage import NOTHING
 from concertino.executor import Duplicates, Executor, Memory, PlanRun, Scope
@@ -367,11 +367,11 @@ class RunLoop:
         running = self.early.pop(name, None)
         # Without requests to foresee, this one needs no task of its own.
         if running is None and type(machine).prefetchable is Machine.prefetchable:
-            return await self._request(step, name, executor, scope)
+            return await self._request(step, name, scope)
         if running is None:
-            running = asyncio.ensure_future(self._request(step, name, executor, scope))
+            running = asyncio.ensure_future(self._request(step, name, scope))
         for known, other in self.request_ids.prefetch(machine):
-            self.early[known] = asyncio.ensure_future(self._request(other, known, executor, scope))
+            self.early[known] = asyncio.ensure_future(self._request(other, known, scope))
         try:
             return await running
         except asyncio.CancelledError:
@@ -380,7 +380,7 @@ class RunLoop:
             await asyncio.wait({running})
             raise
 
-    async def _request(self, step: Ask, name: str, executor: Executor, scope: Scope) -> Reply:
+    async def _request(self, step: Ask, name: str, scope: Scope) -> Reply:
         # A pool need not bind every role of a strategy; the orchestrator's model plays the others.
         role = step.role if step.role in self.pool.roles else "orchestrator"
         if self.given is not PLAIN_INPUT:
@@ -397,20 +397,28 @@ class RunLoop:
             guarded = self.guards is not None and self.guards.of_answer
             reader = None if guarded else self.machine.answer_reader
             listener = self.teller = TextTeller(scope, name, step.part or step.role, reader, then=self.ahead)
-        ask = partial(
-            # An answer of the wrong type is no failed request: it goes back to the model with the reason.
-            executor.ask,
-            role,
-            scope=scope,
-            role=step.role,
-            fresh=fresh,
-            listener=listener,
-            checked=held is None,
-        )
+        return await self._asked(role, request, name, step.role, fresh, listener)
+
+    async def _asked(
+        self,
+        model: str,
+        request: ChatRequest,
+        name: str,
+        role: str,
+        fresh: Sequence[Message],
+        listener: StreamListener | None,
+    ) -> Reply:
+        """A reply. If the server refuses the request's schema, it is asked again without it."""
+        executor, scope = self.executor, self.scope
+        assert executor is not None
+        assert scope is not None
+        # Not checked there: an answer of the wrong type does not fail the request, it goes back with the reason.
+        ask = partial(executor.ask, model, scope=scope, role=role, fresh=fresh, listener=listener, checked=False)
         try:
             return await ask(request, call_id=name)
         except CallFailed as failed:
-            if held is None or not _rejected(failed):
+            error = failed.observation.error
+            if request.schema is None or error is None or error.code != "rejected":
                 raise
             # Each server takes a part of JSON Schema of its own; the prompt says it all.
             self.schema_refused = True
@@ -478,35 +486,17 @@ class RunLoop:
         """What the model makes of an answer that cannot be given."""
         from .answer_type import correction
 
-        executor, scope = self.executor, self.scope
-        assert executor is not None
+        scope = self.scope
         assert scope is not None
         messages = correction(wanted.schema if wanted else None, self.begun.question, text, wrong)
-        held = self._held
-        request = ChatRequest(messages, sampling=self.settings.sampling, schema=held)
+        request = ChatRequest(messages, sampling=self.settings.sampling, schema=self._held)
         if scope.streams:
             from concertino.executor.text_teller import TextTeller
             from concertino.strategies.base.answer_reader import WholeText
 
             guarded = self.guards is not None and self.guards.of_answer
             self.teller = TextTeller(scope, name, "orchestrator", None if guarded else WholeText)
-        try:
-            reply = await executor.ask(
-                "orchestrator",
-                request,
-                scope,
-                call_id=name,
-                role="orchestrator",
-                fresh=messages,
-                listener=self.teller,
-                checked=False,
-            )
-        except CallFailed as failed:
-            if held is None or not _rejected(failed):
-                raise
-            self.schema_refused = True
-            return await self._corrected(wanted, text, wrong, f"{name}{UNHELD}")
-        return reply.text
+        return (await self._asked("orchestrator", request, name, "orchestrator", messages, self.teller)).text
 
     async def _stop_early_requests(self) -> None:
         """Stop requests that began early and are not needed."""
@@ -576,9 +566,3 @@ class RunLoop:
             output=self.output,
             pending=list(scope.pending.values()) if scope is not None else [],
         )
-
-
-def _rejected(failed: CallFailed) -> bool:
-    """Whether a server refused a request as it was."""
-    error = failed.observation.error
-    return error is not None and error.code == "rejected"

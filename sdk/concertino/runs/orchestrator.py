@@ -39,10 +39,10 @@ from concertino.strategies.built_in import ALONE, DEFAULT_STRATEGY, installed_st
 from concertino.traces import Durability, JournalSink, Trace, TraceMemory
 from concertino.traces.trace import header
 
-from .admission import check_attachments, check_budget, current_pool, trace_path
 from .handle import RunHandle, forget_request
 from .loop import Listener, RunLoop, RunSettings
 from .options import answer_type_of, guards_of, own_hooks
+from .preflight import check_attachments, check_budget, current_pool, trace_path
 from .run import OutputT, Run, RunError
 from .run_input import PLAIN_INPUT, Question, RunInput, read_question
 from .setup import (

@@ -20,7 +20,7 @@ from concertino.text.tool_calls import cut_blocks
 from .guard_checks import GuardCheck, check_of, count_verdicts
 
 if TYPE_CHECKING:
-    from concertino.core.hidden import Hider
+    from concertino.core.redaction import DisplayRedactor
 
 State = Literal["waiting", "running", "done"]
 
@@ -67,14 +67,14 @@ class Row:
         """Why it failed: `code: message`; empty if it did not."""
         return f"{self.error['code']}: {self.error['message']}" if self.error else ""
 
-    def hidden(self, hider: Hider) -> Row:
+    def hidden(self, redactor: DisplayRedactor) -> Row:
         """The same without secrets, for a display that others may see; the calls inside it are as they were."""
         return replace(
             self,
-            arguments=hider.value(self.arguments),
-            content=hider.value(self.content),
-            error=hider.value(self.error),
-            progress=hider.text(self.progress),
+            arguments=redactor.value(self.arguments),
+            content=redactor.value(self.content),
+            error=redactor.value(self.error),
+            progress=redactor.text(self.progress),
         )
 
 

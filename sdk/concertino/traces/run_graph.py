@@ -18,10 +18,10 @@ from typing import Any
 
 from concertino.core.display_text import counted, one_line, show_arguments, show_cost
 from concertino.core.errors import PlanError
-from concertino.core.hidden import Hider
 from concertino.core.html import COLOURS, escaped, page, show
 from concertino.core.plan import Call, Plan, parse_references
 from concertino.core.plan_drawing import Edge, plan_edges
+from concertino.core.redaction import DisplayRedactor
 
 from .board import Board, Chapter, Row
 
@@ -68,7 +68,7 @@ class RunGraph:
 
     def __init__(self, board: Board, plans: Mapping[int, Plan]) -> None:
         self.board = board
-        self.hider = Hider(_SEARCHED)
+        self.redactor = DisplayRedactor(_SEARCHED)
         chapters = board.chapters
         self.left_out = max(0, len(chapters) - MOST_ROUNDS)
         if self.left_out:
@@ -84,13 +84,13 @@ class RunGraph:
         board = self.board
         head = one_line(f"run {board.run_id} {_ending(board)}", 200)
         answer = [one_line(line, 168) for line in self.answer_line()]
-        question = one_line(self.hider.text(board.question), 160)
+        question = one_line(self.redactor.text(board.question), 160)
         return "\n".join([head, f"question: {question}", *self._lines(), *answer])
 
     def answer_line(self) -> list[str]:
         """The answer, if there is one."""
         answer = None if self.board.end is None else self.board.end.get("answer")
-        return [] if answer is None else [f"answer: {one_line(self.hider.text(answer), 1000)}"]
+        return [] if answer is None else [f"answer: {one_line(self.redactor.text(answer), 1000)}"]
 
     def show(self) -> None:
         """Below the cell of a notebook, or as text on stdout."""
@@ -111,7 +111,7 @@ class RunGraph:
                 seconds = f"{row.seconds(row.started):7.2f} s" if row.state == "done" else " " * 9
                 after = f"  after {', '.join(before[row.id])}" if row.id in before else ""
                 inside = f"  {len(row.rows)} inside" if row.rows else ""
-                why = f"  {one_line(self.hider.text(row.reason), 100)}" if row.reason else ""
+                why = f"  {one_line(self.redactor.text(row.reason), 100)}" if row.reason else ""
                 yield f"  {'  '.join(parts)}{seconds}{after}{inside}{why}".rstrip()
 
 
@@ -195,11 +195,11 @@ def left_out(rounds: int) -> str:
 def _svg(graph: RunGraph) -> str:
     parts: list[str] = []
     y, width = float(_MARGIN), 0.0
-    y = _text_box(parts, y, f"question: {one_line(graph.hider.text(graph.board.question))}")
+    y = _text_box(parts, y, f"question: {one_line(graph.redactor.text(graph.board.question))}")
     for place, layer in enumerate(graph.layers):
         if graph.left_out and place == MOST_ROUNDS - _LAST:
             y = _note(parts, y, left_out(graph.left_out))
-        y, reached = _draw_layer(parts, y, layer, graph.hider)
+        y, reached = _draw_layer(parts, y, layer, graph.redactor)
         width = max(width, reached)
     for line in graph.answer_line():
         y = _text_box(parts, y, line)
@@ -224,7 +224,7 @@ def _note(parts: list[str], y: float, text: str) -> float:
     return y + 24
 
 
-def _draw_layer(parts: list[str], y: float, layer: Layer, hider: Hider) -> tuple[float, float]:
+def _draw_layer(parts: list[str], y: float, layer: Layer, redactor: DisplayRedactor) -> tuple[float, float]:
     """Draw a round from `y` on. Gives where the next may begin, and how far it reaches to the right."""
     y = _note(parts, y, f"round {layer.chapter.number}: {counted(len(layer.chapter.rows), 'call')}")
     places = dict(_places(layer, y))
@@ -232,7 +232,7 @@ def _draw_layer(parts: list[str], y: float, layer: Layer, hider: Hider) -> tuple
     parts += [_line(places[edge.source], places[edge.target], edge.data) for edge in drawn]
     bottom, right = y, 0.0
     for box, (x, top) in zip(_all(layer), _grid(layer, y), strict=True):
-        parts.append(_draw_box(box, x, top, hider))
+        parts.append(_draw_box(box, x, top, redactor))
         bottom, right = max(bottom, top + _HEIGHT), max(right, x + _WIDTH)
     return bottom + 16, right
 
@@ -267,8 +267,8 @@ def _line(source: tuple[float, float], target: tuple[float, float], data: bool) 
     return f'<path d="{path}" fill="none" stroke="currentColor" opacity="0.6"{dashes}/>{tip}'
 
 
-def _draw_box(box: Box, x: float, y: float, hider: Hider) -> str:
-    row = None if box.row is None else box.row.hidden(hider)
+def _draw_box(box: Box, x: float, y: float, redactor: DisplayRedactor) -> str:
+    row = None if box.row is None else box.row.hidden(redactor)
     if row is None:
         number = sum(box.counts.values())
         below = ", ".join(f"{count} {state}" for state, count in box.counts.items())

@@ -12,8 +12,8 @@ from typing import Any
 
 from concertino.core.display_text import counted, show_arguments, show_cost, show_money
 from concertino.core.events import STOP_REASONS
-from concertino.core.hidden import Hider
 from concertino.core.html import details, escaped, fitting, lines, page, pill, pretty, row, table
+from concertino.core.redaction import DisplayRedactor
 
 from .board import Board, Row
 
@@ -38,36 +38,36 @@ def run_html(board: Board, path: Path | None = None, output: Any = None) -> str:
         path: its trace file, if it has one.
         output: its answer as a value of the type that was asked for; None where no type was.
     """
-    hider = Hider()
-    question = f"<p><b>{lines(hider.text(board.question), _TEXT)}</b></p>"
-    return page([question, _answer(board, output, hider), _facts(board, path, hider), _calls(board)])
+    redactor = DisplayRedactor()
+    question = f"<p><b>{lines(redactor.text(board.question), _TEXT)}</b></p>"
+    return page([question, _answer(board, output, redactor), _facts(board, path, redactor), _calls(board)])
 
 
-def _answer(board: Board, output: Any, hider: Hider) -> str:
+def _answer(board: Board, output: Any, redactor: DisplayRedactor) -> str:
     answer = None if board.end is None else board.end.get("answer")
     if answer is None:
         return ""
     typed = (
         ""
         if output is None
-        else f'<p class="dim">{escaped(type(output).__name__, 80)}</p>{_pre(_shown(output, hider))}'
+        else f'<p class="dim">{escaped(type(output).__name__, 80)}</p>{_pre(_shown(output, redactor))}'
     )
-    return f'<div class="text">{lines(hider.text(answer), _TEXT)}</div>{typed}'
+    return f'<div class="text">{lines(redactor.text(answer), _TEXT)}</div>{typed}'
 
 
-def _shown(output: Any, hider: Hider) -> str:
+def _shown(output: Any, redactor: DisplayRedactor) -> str:
     """A value of anybody's class, which may refuse to be shown."""
     try:
-        return lines(hider.text(repr(output)), _TEXT)
+        return lines(redactor.text(repr(output)), _TEXT)
     except Exception as error:
-        return escaped(hider.text(f"its repr() failed: {type(error).__name__}: {error}"), 200)
+        return escaped(redactor.text(f"its repr() failed: {type(error).__name__}: {error}"), 200)
 
 
-def _facts(board: Board, path: Path | None, hider: Hider) -> str:
+def _facts(board: Board, path: Path | None, redactor: DisplayRedactor) -> str:
     """Why it ended, and what it used."""
     end = board.end or {}
     stop = str(end.get("stop", "unfinished"))
-    detail = f": {escaped(hider.text(end['detail']), 400)}" if end.get("detail") else ""
+    detail = f": {escaped(redactor.text(end['detail']), 400)}" if end.get("detail") else ""
     usage = board.usage
     counts = ", ".join(f"{count} {status}" for status, count in board.statuses().items())
     unpriced = f" ({counted(usage.unpriced, 'request')} of unknown price)" if usage.unpriced else ""
@@ -77,27 +77,27 @@ def _facts(board: Board, path: Path | None, hider: Hider) -> str:
         f"{show_money(usage.usd)}{unpriced}, {usage.units:g} units",
         f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens",
         f"calls: {counts or 'none'}",
-        *([f"checks by guards: {_verdicts(board, hider)}"] if board.checks else []),
+        *([f"checks by guards: {_verdicts(board, redactor)}"] if board.checks else []),
         f"run {escaped(board.run_id, 80)}",
         *([f"trace {escaped(path, 200)}"] if path is not None else []),
     ]
     return f'<p class="dim">{" · ".join(facts)}</p>'
 
 
-def _verdicts(board: Board, hider: Hider) -> str:
+def _verdicts(board: Board, redactor: DisplayRedactor) -> str:
     """How often guards gave each verdict, and why they did not let pass."""
     counts = ", ".join(f"{count} {verdict}" for verdict, count in board.verdicts().items())
     refused = [check for check in board.checks.values() if check.verdict in ("denied", "ended the run")]
     why = [f"{check.name}, {check.subject}: {check.reason}" for check in refused[:_REFUSALS]]
-    return counts + (f" ({'; '.join(escaped(hider.text(each), 240) for each in why)})" if why else "")
+    return counts + (f" ({'; '.join(escaped(redactor.text(each), 240) for each in why)})" if why else "")
 
 
 def _calls(board: Board) -> str:
     total = sum(1 for _ in _walk(board))
-    hider = Hider(_SEARCHED)
+    redactor = DisplayRedactor(_SEARCHED)
     if not total:
         return ""
-    kept = fitting((_row(depth, call.hidden(hider)) for depth, call in _walk(board)), MOST_ROWS)
+    kept = fitting((_row(depth, call.hidden(redactor)) for depth, call in _walk(board)), MOST_ROWS)
     left_out = f'<p class="dim">and {counted(total - len(kept), "more call")}</p>' if len(kept) < total else ""
     what = f"{counted(total, 'call')} in {counted(len(board.chapters), 'round')}"
     inside = table(_TITLES, kept, _COLUMNS) + left_out

@@ -208,9 +208,7 @@ def test_a_native_reply_without_a_call_sends_a_summariser_to_work() -> None:
 def test_boxes_are_asked_for_where_somebody_wants_them() -> None:
     for boxed in (False, True):
         machine = begin(boxed_answers=boxed)
-        asked = ask(machine).messages[0].text
-        machine.finish("rounds")
-        assert ("boxed" in asked) == boxed
+        assert ("boxed" in ask(machine).messages[0].text) == boxed
 
 
 def test_native_calls_are_answered_by_tool_messages_with_their_ids() -> None:

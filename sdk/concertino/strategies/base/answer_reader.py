@@ -67,7 +67,7 @@ class AfterThought(AnswerReader):
         return sure
 
     def finish(self) -> str:
-        # `<thi` is no thought that was begun; a thought that never ended holds no answer.
+        # The text ended at `<thi`: not a thought. A thought that never ended holds no answer.
         return self._held.strip() if self._place == "before" else ""
 
 

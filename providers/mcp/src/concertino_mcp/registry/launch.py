@@ -9,8 +9,8 @@
 `runtimeArguments` stand before the package, `packageArguments` behind it. A named argument is two words, its name and
 its value, as most programs take it; of a boolean, its name alone where it is true.
 
-A `registryBaseUrl` becomes the variable by which the program knows its registry, so whoever allows the command sees
-where the package is fetched; without one, it is fetched from where the user's own settings say.
+A `registryBaseUrl` becomes the variable by which the program knows its registry. The person who allows the command sees
+where the package is fetched. Without one, the user's own settings decide.
 
 A package works in the user's home folder: what lies beside a stranger's file, such as an `.npmrc`, has no say in what
 is fetched.

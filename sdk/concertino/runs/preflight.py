@@ -1,6 +1,6 @@
-"""What a run needs, checked before it begins.
+"""What is checked before a run begins.
 
-Invariant: whoever is refused here has paid nothing, called nothing and left no file.
+Invariant: a run that is refused here has paid nothing, called nothing and left no file.
 """
 
 from __future__ import annotations
