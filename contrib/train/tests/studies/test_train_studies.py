@@ -106,6 +106,16 @@ def test_studies_that_teach_alike_teach_once(commands: list[tuple[str, str]], tm
     assert [command for command, _ in commands].count("sft") == 1
 
 
+def test_arms_that_differ_in_what_they_are_measured_on_share_a_training(
+    commands: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    hard = Arm("hard", learn=("algorithm.kl=0",), measure=("trainer.eval.samples=2",))
+    study = replace(TWO, arms=(replace(hard, name="easy", measure=()), hard), expects=())
+    run_study(study, tmp_path, seeds=(0, 1), jobs=2)
+    names = [command for command, _ in commands]
+    assert {name: names.count(name) for name in set(names)} == {"collect": 2, "sft": 2, "rl": 2, "eval": 4}
+
+
 def test_what_a_training_took_stands_beside_what_came_of_it(commands: list[tuple[str, str]], tmp_path: Path) -> None:
     trained = {each.arm: each for each in run_study(TWO, tmp_path, seeds=(0,))}
     assert (trained["a"].value("sampled_tokens"), trained["a"].value("learning_cpu_seconds")) == (200.0, 7.5)

@@ -1,7 +1,8 @@
 """Running a study: each training in a process of its own, several at once; finished ones are not repeated.
 
     taught/KEY/        collected and taught once for all arms, of any study, that share it
-    STUDY/SEED/ARM/    trained from there, then measured: `eval.json`
+    STUDY/SEED/ARM/    trained from there, then measured: `eval.json`; arms that differ in what they are measured on
+                       share the training of the first of them
 
 An interrupted study continues: trainings resume from their checkpoints, measured arms are read. The
 invariant: what is read was made with the settings that are asked for; anything else is refused.
@@ -31,7 +32,7 @@ Tell = Callable[[str], None]
 SAMPLED = "sampled/"
 """Begins the names of measures at temperature 1, that of training; the others are of greedy rollouts."""
 _LOCKS: dict[str, threading.Lock] = {}
-"""A lock for each folder in which arms are taught."""
+"""A lock for each folder in which arms are taught or reinforced."""
 
 
 class StudyFailed(ConcertinoError):
@@ -129,6 +130,7 @@ class _StudyRunner:
         self._samples = any(measure.startswith(SAMPLED) for measure in study.measures)
         self._guard = threading.Lock()
         self._running: set[subprocess.Popen[str]] = set()
+        self._reinforced: set[Path] = set()
         self._stopped = False
 
     def train(self, arm: Arm, seed: int) -> TrainedArm:
@@ -141,10 +143,8 @@ class _StudyRunner:
         taught = self._teach(arm, seed)
         model, training = taught, dict[str, float]()
         if arm.learn is not None:
-            given = [*self._settings(arm, seed), *arm.learn, f"model.path={taught}"]
-            self._run("rl", home, [*given, "--resume"], f"{arm.name}, seed {seed}")
-            model = home / "rl" / "model"
-            training = _training(home / "rl")
+            folder = self._reinforce(arm, seed, taught)
+            model, training = folder / "model", _training(folder)
         given = [*self._all_settings(arm, seed), f"model.path={model}"]
         result = self._run("eval", home, [*given, "--system", arm.name], f"{arm.name}, seed {seed}")
         if self._samples:
@@ -169,6 +169,19 @@ class _StudyRunner:
                 self._run("collect", home, given, f"trajectories, seed {seed}")  # continues where it was interrupted
                 self._run("sft", home, [*given, "--resume"], f"teaching, seed {seed}")
             return model
+
+    def _reinforce(self, arm: Arm, seed: int, taught: Path) -> Path:
+        """The folder of an arm's reinforcement learning; made once for all arms that learn alike."""
+        assert arm.learn is not None
+        first = next(each for each in self.study.arms if (each.teach, each.learn) == (arm.teach, arm.learn))
+        home = self.folder / self.study.name / f"seed-{seed}" / first.name
+        with _LOCKS.setdefault(str(home), threading.Lock()):
+            if home not in self._reinforced:
+                given = [*self._settings(arm, seed), *arm.learn, f"model.path={taught}"]
+                # A training that an earlier sitting has finished is found again at once.
+                self._run("rl", home, [*given, "--resume"], f"{first.name}, seed {seed}")
+                self._reinforced.add(home)
+        return home / "rl"
 
     def _settings(self, arm: Arm, seed: int) -> list[str]:
         return [*self.study.settings, *arm.teach, f"trainer.seed={seed}", *self.settings]
