@@ -62,7 +62,8 @@ def start(question: str, display: Display, order: Order) -> None:
     if not question.strip():
         raise UsageError("the question is empty; give a text, or `-` with a text on stdin")
     limits = Budget.parse(order.budget)
-    strategy = make_strategy(order.strategy, order.settings)
+    # Chosen only where it was asked for: a model that has nothing to call then answers alone, as in Python.
+    strategy = make_strategy(order.strategy, order.settings) if order.strategy or order.settings else None
     session = _session(order)
     recording = open_recording(order.record, order.replay)
     pool = order.choice.open(**({"orchestrator": order.model} if order.model is not None else {}))
@@ -103,7 +104,7 @@ def _session(order: Order) -> Session | None:
     return Session(order.session, TraceStore(order.folder), busy="refuse")
 
 
-def _orchestrator(strategy: Strategy, order: Order, hooks: dict[str, Any]) -> Orchestrator:
+def _orchestrator(strategy: Strategy | None, order: Order, hooks: dict[str, Any]) -> Orchestrator:
     from concertino.pool.shortlist import Shortlist
     from concertino.runs.orchestrator import Orchestrator
 

@@ -84,7 +84,7 @@ _path = click.Path(path_type=Path)
 @click.option(
     "--strategy",
     metavar="NAME",
-    help="The strategy, or a workflow's file; by default parallel calls in rounds.",
+    help="The strategy, or a workflow's file; by default parallel calls in rounds, or with nothing to call one reply.",
     shell_complete=complete.strategies,
 )
 @click.option(

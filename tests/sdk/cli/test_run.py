@@ -51,6 +51,16 @@ def test_events_are_the_records_of_the_trace_one_a_line(cli: Any) -> None:
     assert [line["t"] for line in lines] == [json.loads(line)["t"] for line in exported]
 
 
+def test_a_model_with_nothing_to_call_answers_alone_unless_a_strategy_is_asked_for(cli: Any) -> None:
+    parrot = ("--model", "band/parrot", "--only", "band/parrot")
+    alone = cli("run", "hello", *parrot, "--quiet")
+    assert (alone.exit_code, alone.stdout) == (0, "hello\n")
+    assert cli("traces", "replay", "last").exit_code == 0
+    chosen = cli("run", "hello", *parrot, "--strategy", "parallel-rounds")
+    assert chosen.exit_code == 2
+    assert "or choose no strategy" in chosen.stderr
+
+
 def test_a_dash_reads_the_question_from_stdin(cli: Any) -> None:
     assert json.loads(cli("run", "-", *LEAD, "--json", stdin="add it\n").stdout)["question"] == "add it\n"
 
