@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable
 import concertino as ct
 import floors
 from concertino.executor import Scope
+from concertino.executor.isolation.stall import THREAD_NAME
 from measure import Row, script
 
 PAUSE = 0.1
@@ -109,7 +110,7 @@ def left(scope: Scope) -> int:
     """Tasks and threads beyond this one, and calls of the run without an observation."""
     tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     threads = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
-    strangers = [thread for thread in threads if thread.name != "concertino:stall-watch"]
+    strangers = [thread for thread in threads if thread.name != THREAD_NAME]
     return len(tasks) + len(strangers) + 50 - len(scope.results)
 
 

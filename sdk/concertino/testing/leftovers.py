@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from concertino.executor.isolation.stall import THREAD_NAME
+
 from .check import CheckFailed
 
 LONGEST_STALL = 0.5
@@ -80,7 +82,9 @@ class _Workers(ThreadPoolExecutor):
 
 def _running() -> dict[object, str]:
     running: dict[object, str] = {pid: f"process {pid}" for pid in _children()}
-    running.update({thread: f"thread {thread.name}" for thread in threading.enumerate()})
+    # The watch of event loops serves the whole process, and leaves when it is not needed.
+    threads = [thread for thread in threading.enumerate() if thread.name != THREAD_NAME]
+    running.update({thread: f"thread {thread.name}" for thread in threads})
     running.update({task: f"task {task.get_name()} ({_code_name(task)})" for task in asyncio.all_tasks()})
     return running
 

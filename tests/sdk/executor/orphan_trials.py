@@ -20,6 +20,7 @@ from typing import Any
 
 import concertino as ct
 from concertino.executor import Executor, Limits
+from concertino.executor.isolation.stall import THREAD_NAME
 
 from .deadline_trials import boss
 from .faulty import FAULTS, POOL
@@ -100,7 +101,7 @@ async def scene(seed: int) -> None:
 
 
 def threads() -> set[threading.Thread]:
-    return set(threading.enumerate())
+    return {thread for thread in threading.enumerate() if thread.name != THREAD_NAME}
 
 
 def files() -> set[str]:

@@ -3,43 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import os
 import signal
 import threading
-import time
 import warnings
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import concertino as ct
 import pytest
 from concertino.executor import Executor, Limits
-from concertino.executor.isolation import stall
 from waiting import wait_until
 
 from .faulty import FAULTS, NEIGHBOURS, POOL, Fault
-
-
-@contextlib.asynccontextmanager
-async def lag_of_the_loop() -> AsyncIterator[list[float]]:
-    """Seconds by which a timer on the caller's loop was late, at worst."""
-    worst = [0.0]
-
-    async def watch() -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            before = loop.time()
-            await asyncio.sleep(0.005)
-            worst[0] = max(worst[0], loop.time() - before - 0.005)
-
-    task = asyncio.ensure_future(watch())
-    try:
-        yield worst
-    finally:
-        task.cancel()
+from .lag import lag_of_the_loop
 
 
 async def run_round(executor: Executor, calls: list[ct.Call]) -> list[ct.Observation]:
@@ -130,67 +108,6 @@ async def test_a_task_that_is_left_on_a_provider_s_own_loop_ends_with_its_call()
         assert seen.ok
         await wait_until(lambda: left[0].done())
         assert left[0].cancelled()
-
-
-async def test_a_loop_that_a_tool_blocks_is_noticed_named_and_not_blocked_again() -> None:
-    @ct.tool(timeout=5)
-    async def careless() -> str:
-        """Block the loop."""
-        time.sleep(2)  # noqa: ASYNC251 - the fault itself
-        return "done"
-
-    async with Executor(Limits(stall=0.1)) as executor:
-        first = (await executor.run([ct.Call("careless")], ct.Pool.of(careless)))[0]
-        await wait_until(lambda: executor.health()["stalls"])
-        (noticed,) = executor.health()["stalls"]
-        assert noticed["name"] == "careless"
-        assert f"{Path(__file__).name}:" in noticed["where"]
-        assert "careless" in noticed["where"]
-        async with lag_of_the_loop() as lag:
-            second = (await executor.run([ct.Call("careless")], ct.Pool.of(careless)))[0]
-        assert (first.content, second.content) == ("done", "done")
-        assert lag[0] < 1.9
-        assert len(executor.health()["stalls"]) == 1
-
-
-async def test_a_loop_that_waits_for_a_processor_is_blamed_on_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    @ct.tool(timeout=5)
-    async def starved() -> str:
-        """Stand still, as a thread does whose machine is busy."""
-        time.sleep(0.5)  # noqa: ASYNC251 - stands for the time in which other processes run
-        return "done"
-
-    # All time that passes is time in the queue for a processor.
-    monkeypatch.setattr(stall, "seconds_without_processor", lambda thread: time.monotonic())
-    async with Executor(Limits(stall=0.1)) as executor:
-        observation = (await executor.run([ct.Call("starved")], ct.Pool.of(starved)))[0]
-        await asyncio.sleep(0.3)
-        assert observation.content == "done"
-        assert executor.health()["stalls"] == []
-
-
-def test_the_system_says_how_long_a_thread_had_no_processor() -> None:
-    thread = threading.get_native_id()
-    file = Path(f"/proc/self/task/{thread}/schedstat")
-    queued = int(file.read_text(encoding="ascii").split()[1]) / 1e9 if file.exists() else 0.0
-    assert queued <= stall.seconds_without_processor(thread) < queued + 5
-    assert stall.seconds_without_processor(-1) == 0
-
-
-async def test_a_blocked_loop_is_blamed_on_the_call_whose_background_task_blocks_it() -> None:
-    @ct.agent(timeout=5)
-    async def spreads(ctx: ct.Context) -> list[None]:
-        """Block the loop from a task of its own."""
-
-        async def block() -> None:
-            time.sleep(0.5)  # noqa: ASYNC251 - the fault itself
-
-        return await ctx.gather(asyncio.sleep(0), block())
-
-    async with Executor(Limits(stall=0.1)) as executor:
-        await executor.run([ct.Call("spreads")], ct.Pool.of(spreads))
-        await wait_until(lambda: executor.health()["stalls"])
-        assert [noticed["name"] for noticed in executor.health()["stalls"]] == ["spreads"]
 
 
 # -- hooks and listeners ----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 from unittest import mock
 
-from concertino.executor.isolation.stall import StallWatch
+from concertino.executor.isolation.stall import WATCHER
 
 T = TypeVar("T")
 
@@ -55,9 +55,5 @@ def run_virtually(work: Coroutine[Any, Any, T]) -> T:
     Raises:
         Deadlock: the work waits for what can never happen.
     """
-    with asyncio.Runner(loop_factory=VirtualClockLoop) as runner, mock.patch.object(StallWatch, "_watch", _never):
+    with asyncio.Runner(loop_factory=VirtualClockLoop) as runner, mock.patch.object(WATCHER, "add"):
         return runner.run(work)
-
-
-def _never(watch: StallWatch) -> None:
-    """In place of the watch: what a machine that stands still blocks would go on on a thread, where time is real."""

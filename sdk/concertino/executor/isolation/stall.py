@@ -1,36 +1,52 @@
-"""Notice plugin code that blocks the event loop, while it blocks it, and say who it is.
+"""Notice plugin code that blocks an event loop, while it blocks it, and say who it is.
 
-A daemon thread asks the loop to answer, some times per second and only while calls are under way. When no answer comes
-for `patience` seconds, the task that is running right now is the culprit: its call is looked up, and the source line
-it is at is read from the interpreter's frames. Blocking code cannot be stopped from outside; the executor moves the
-member to a thread of its own, so that it happens once.
+One daemon thread for the whole process asks each loop to answer, some times per second and only while calls are under
+way on it. When no answer comes for `patience` seconds, the task that is running right now is the culprit: its call is
+looked up, and the source line it is at is read from the interpreter's frames. Blocking code cannot be stopped from
+outside; the executor moves the member to a thread of its own, so that it happens once.
 
-Invariant: time for which the loop's thread waited for a processor, because the machine is busy, is nobody's fault.
+Invariant: nobody is blamed for time that is not his: a thread that waited for a processor, the garbage collector, or
+work of concertino itself that is done in the task of a call.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any, Generic, TypeVar
 
 Culprit = TypeVar("Culprit")
 
+THREAD_NAME = "concertino:stall-watch"
+_IDLE_SECONDS = 1.0
+"""Seconds for which the thread stays after the last executor was closed: the next run begins without starting one."""
+_PACKAGE = f"{Path(__file__).parents[2]}/"
+_TESTING = f"{_PACKAGE}testing/"
+"""The fakes stand for plugins."""
+_STDLIB = sysconfig.get_path("stdlib")
+_SITE = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+_LOOP = frozenset({"_run_once", "run_forever", "run_until_complete"})
+
 
 class StallWatch(Generic[Culprit]):
-    """Watches one event loop.
+    """An executor's part in the watching of its event loop.
 
     Args:
         loop: the loop, running in the current thread.
-        busy: whether anything of ours is under way.
+        busy: whether anything of the executor is under way.
         patience: seconds without an answer that count as a stall.
-        find: called while the loop is blocked, for the task that runs: whose it is, None for nobody of ours.
+        find: called while the loop is blocked, for the task that runs: whose it is, None for nobody of this executor.
         blame: called in the loop's thread, after the stall: what `find` found, how long, and where (file:line).
     """
+
+    __slots__ = ("blame", "busy", "find", "loop", "patience")
 
     def __init__(
         self,
@@ -40,57 +56,206 @@ class StallWatch(Generic[Culprit]):
         find: Callable[[asyncio.Task[Any]], Culprit | None],
         blame: Callable[[Culprit | None, float, str], None],
     ) -> None:
-        self._loop = loop
-        self._busy = busy
-        self._patience = patience
-        self._find = find
-        self._blame = blame
-        self._loop_thread = threading.get_ident()
-        self._native_thread = threading.get_native_id()
-        self._stopped = threading.Event()
-        self._answered = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="concertino:stall-watch", daemon=True)
-        self._thread.start()
+        self.loop = loop
+        self.busy = busy
+        self.patience = patience
+        self.find = find
+        self.blame = blame
+        WATCHER.add(self)
 
     def stop(self) -> None:
         """End the watching."""
-        self._stopped.set()
-        self._answered.set()
+        WATCHER.discard(self)
 
-    def _watch(self) -> None:
-        # Five looks per patience, and at least 20 ms apart, or the watch itself would load the loop.
-        pause = max(0.02, self._patience / 5)
-        while not self._stopped.wait(pause):
+
+class _Stall:
+    """One question to a loop, and what was seen while it did not answer.
+
+    Attributes:
+        answered: when the loop answered, on the monotonic clock; None until then.
+        seen: who ran meanwhile (his watch and what it found), and where; None as long as nobody looked.
+    """
+
+    __slots__ = ("answered", "asked", "collecting", "seen", "starved")
+
+    def __init__(self, starved: float, collecting: float) -> None:
+        self.asked = time.monotonic()
+        self.answered: float | None = None
+        self.starved = starved
+        self.collecting = collecting
+        self.seen: tuple[StallWatch[Any], Any, str] | None = None
+
+    def answer(self) -> None:
+        """Called by the loop."""
+        self.answered = time.monotonic()
+
+
+class _WatchedLoop:
+    """One event loop, and the executors that want it watched."""
+
+    __slots__ = ("_loop", "_native_thread", "_question", "_thread", "watches")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._thread = threading.get_ident()
+        self._native_thread = threading.get_native_id()
+        self._question: _Stall | None = None
+        # Not a set: who is asked first must not depend on addresses.
+        self.watches: dict[StallWatch[Any], None] = {}
+
+    def look(self, collecting: Callable[[], float]) -> float:
+        """Ask, or see whether the last question was answered. Gives the seconds until the next look."""
+        watches = list(self.watches)
+        if not watches or self._loop.is_closed():
+            return _IDLE_SECONDS
+        patience = min(watch.patience for watch in watches)
+        # Five looks per patience, and at least 20 ms apart, or the watching itself would load the loop.
+        pause = max(0.02, patience / 5)
+        question = self._question
+        if question is None:
             # An idle process is left asleep.
-            if not self._busy():
-                continue
-            self._answered.clear()
-            asked, waited = time.monotonic(), seconds_without_processor(self._native_thread)
-            try:
-                self._loop.call_soon_threadsafe(self._answered.set)
-            except RuntimeError:
-                return  # the loop is closed
-            if not self._answered.wait(self._patience):
-                self._report(asked, waited)
+            if any(watch.busy() for watch in watches):
+                question = self._question = _Stall(seconds_without_processor(self._native_thread), collecting())
+                try:
+                    self._loop.call_soon_threadsafe(question.answer)
+                except RuntimeError:  # it was closed just now
+                    self._question = None
+            return pause
+        if question.answered is not None:
+            self._conclude(question, collecting)
+            return pause
+        left = question.asked + patience - time.monotonic()
+        if left <= 0 and question.seen is None:
+            question.seen = self._see(watches)
+        return min(pause, left) if left > 0 else pause
 
-    def _report(self, asked: float, waited: float) -> None:
-        task = asyncio.current_task(self._loop)
-        culprit = self._find(task) if task is not None else None
-        frame = sys._current_frames().get(self._loop_thread)
-        where = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}" if frame else "unknown"
-        # A frame keeps all its local variables alive, and the stall may last.
-        del frame
-        # Until the loop answers, for only then is the length of the stall known.
-        while not self._answered.wait(0.05):
-            if self._stopped.is_set():
-                return
-        seconds = time.monotonic() - asked
-        if seconds - (seconds_without_processor(self._native_thread) - waited) < self._patience:
+    def leave(self, watch: StallWatch[Any], collecting: Callable[[], float]) -> None:
+        """An executor was closed; what its last call did is told now. Called on the loop."""
+        self.watches.pop(watch, None)
+        question = self._question
+        if question is not None and question.seen is not None and question.seen[0] is watch:
+            self._conclude(question, collecting)
+
+    def _conclude(self, question: _Stall, collecting: Callable[[], float]) -> None:
+        """The loop runs again."""
+        self._question = None
+        if question.seen is None:
+            return
+        watch, culprit, where = question.seen
+        seconds = (question.answered or time.monotonic()) - question.asked
+        starved = seconds_without_processor(self._native_thread) - question.starved
+        if seconds - starved - (collecting() - question.collecting) < watch.patience:
             return
         try:
-            self._loop.call_soon_threadsafe(self._blame, culprit, seconds, where)
-        except RuntimeError:
+            self._loop.call_soon_threadsafe(watch.blame, culprit, seconds, where)
+        except RuntimeError:  # the loop is closed
             return
+
+    def _see(self, watches: list[StallWatch[Any]]) -> tuple[StallWatch[Any], Any, str]:
+        """Who runs now, and where."""
+        task = asyncio.current_task(self._loop)
+        frame = sys._current_frames().get(self._thread)
+        where = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}" if frame else "unknown"
+        foreign = runs_foreign_code(frame)
+        # A frame keeps all its local variables alive, and the stall may last.
+        del frame
+        if task is not None and foreign:
+            for watch in watches:
+                culprit = watch.find(task)
+                if culprit is not None:
+                    return watch, culprit, where
+        return min(watches, key=lambda watch: watch.patience), None, where
+
+
+class _Watcher:
+    """The thread that watches all loops of the process; it lives while there is something to watch."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loops: dict[asyncio.AbstractEventLoop, _WatchedLoop] = {}
+        self._thread: threading.Thread | None = None
+        self._collecting = 0.0
+        self._collection_began = 0.0
+
+    def add(self, watch: StallWatch[Any]) -> None:
+        """Watch a loop for one more executor."""
+        with self._lock:
+            watched = self._loops.get(watch.loop)
+            if watched is None:
+                watched = self._loops[watch.loop] = _WatchedLoop(watch.loop)
+            watched.watches[watch] = None
+            # Not alive: in a process that was forked, the thread stayed behind.
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._watch, name=THREAD_NAME, daemon=True)
+                self._thread.start()
+
+    def discard(self, watch: StallWatch[Any]) -> None:
+        """An executor was closed."""
+        with self._lock:
+            watched = self._loops.get(watch.loop)
+            if watched is not None:
+                watched.leave(watch, self._seconds_collecting)
+                if not watched.watches:
+                    del self._loops[watch.loop]
+
+    def _watch(self) -> None:
+        gc.callbacks.append(self._collects)
+        try:
+            pause, unused_since = 0.02, time.monotonic()
+            while True:
+                time.sleep(pause)
+                with self._lock:
+                    if self._loops:
+                        unused_since = time.monotonic()
+                        pause = min(loop.look(self._seconds_collecting) for loop in self._loops.values())
+                    elif time.monotonic() - unused_since > _IDLE_SECONDS:
+                        self._thread = None
+                        return
+        finally:
+            gc.callbacks.remove(self._collects)
+
+    def _seconds_collecting(self) -> float:
+        return self._collecting
+
+    def _collects(self, phase: str, info: dict[str, int]) -> None:
+        # Young objects are collected all the time, and quickly.
+        if info["generation"] == 0:
+            return
+        now = time.monotonic()
+        if phase == "start":
+            self._collection_began = now
+        else:
+            self._collecting += now - self._collection_began
+
+
+WATCHER = _Watcher()
+"""The one of this process."""
+
+
+def runs_foreign_code(frame: FrameType | None) -> bool:
+    """Whether code of a plugin or program is under way in what an event loop runs now.
+
+    Args:
+        frame: the innermost one of the loop's thread.
+    """
+    if frame is not None and frame.f_code.co_filename == f"{_STDLIB}/ssl.py":
+        return False  # reading the certificates of the system, which the first secure connection does
+    while frame is not None and not _is_loop(frame):
+        file = frame.f_code.co_filename
+        is_ours = file.startswith(_PACKAGE) and not file.startswith(_TESTING)
+        is_library = file.startswith((_STDLIB, "<frozen ")) and not file.startswith(_SITE)
+        if not is_ours and not is_library:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_loop(frame: FrameType) -> bool:
+    """Whether it is the loop itself, which runs what is inside of it."""
+    file = frame.f_code.co_filename
+    if file == f"{_STDLIB}/asyncio/base_events.py":
+        return frame.f_code.co_name in _LOOP
+    return file == f"{_STDLIB}/asyncio/runners.py"
 
 
 def seconds_without_processor(thread: int) -> float:
