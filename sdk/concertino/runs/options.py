@@ -1,4 +1,4 @@
-"""What an orchestrator is made with, read: the type of its answer, its own hooks, its guards.
+"""What an orchestrator is made with, checked and read: the type of its answer, its own hooks, its guards.
 
 Invariant: a wrong option is refused when the orchestrator is made, not when it runs.
 """
@@ -6,14 +6,53 @@ Invariant: a wrong option is refused when the orchestrator is made, not when it 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from concertino.core.errors import UsageError
+from concertino.core.model import Sampling
+from concertino.executor import Duplicates, Executor
 
 if TYPE_CHECKING:
     from concertino.members.guards import Guard
 
     from .answer_type import AnswerType
+
+
+def _functions(value: Any) -> bool:
+    return isinstance(value, Sequence) and all(map(callable, value))
+
+
+def _text_or_function(value: Any) -> bool:
+    return isinstance(value, str) or callable(value)
+
+
+def _word(value: Any) -> bool:
+    return isinstance(value, str) and value in get_args(Duplicates)
+
+
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "executor": (lambda value: isinstance(value, Executor), "an Executor, such as Executor(Limits(calls=8))"),
+    "sampling": (lambda value: isinstance(value, Sampling), "a Sampling, such as Sampling(temperature=0)"),
+    "duplicates": (_word, f"one of {', '.join(map(repr, get_args(Duplicates)))}"),
+    "before": (_functions, "a list of functions"),
+    "after": (_functions, "a list of functions"),
+    "approve": (callable, "a function of an ApprovalRequest"),
+    "instructions": (_text_or_function, "a text, or a function of the run's context that returns one"),
+    "arrange": (callable, "a function of a question and a pool, such as Shortlist('scorer/best')"),
+}
+"""What fits as an option that is given, and how an error calls it."""
+
+
+def check_options(**options: object) -> None:
+    """Refuse an option of another type.
+
+    Raises:
+        UsageError: says which, what it was, and what is expected.
+    """
+    for name, value in options.items():
+        fits, expected = _KINDS[name]
+        if value is not None and not fits(value):
+            raise UsageError(f"{name}={value!r}: expected {expected}")
 
 
 def answer_type_of(kind: Any) -> AnswerType | None:

@@ -41,7 +41,7 @@ from concertino.traces.trace import header
 
 from .handle import RunHandle, forget_request
 from .loop import Listener, RunLoop, RunSettings
-from .options import answer_type_of, guards_of, own_hooks
+from .options import answer_type_of, check_options, guards_of, own_hooks
 from .preflight import check_attachments, check_budget, current_pool, trace_path
 from .run import OutputT, Run, RunError
 from .run_input import PLAIN_INPUT, Question, RunInput, read_question
@@ -129,6 +129,8 @@ class Orchestrator(Generic[OutputT]):
             raise UsageError(f"model={model!r}: expected a name or role in the pool, a ModelSpec, or a Model")
         if not isinstance(strategy, (str, Strategy)) and strategy is not None:
             raise UsageError(f"strategy={strategy!r}: expected a Strategy or the name of one")
+        check_options(executor=executor, sampling=sampling, duplicates=duplicates, before=before, after=after)
+        check_options(approve=approve, instructions=instructions, arrange=arrange)
         self.model = model
         self._leader = ModelSpec("orchestrator", lambda: SharedModel(model)) if isinstance(model, Model) else None
         self._chosen = strategy is not None
@@ -205,9 +207,7 @@ class Orchestrator(Generic[OutputT]):
 
     def _waited_for(self, method: Literal["run", "resume"], subject: Any, options: Mapping[str, Any]) -> Run[OutputT]:
         coroutine = partial(getattr(self, method), subject, **options)
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
+        if not _in_event_loop():
             return cast("Run[OutputT]", asyncio.run(coroutine()))
         if self.executor is not None:
             raise UsageError(
@@ -665,6 +665,14 @@ async def _held(history: Any) -> Any:
     from .session import Session
 
     return await history.hold() if isinstance(history, Session) else history
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def new_run_id() -> str:

@@ -303,3 +303,29 @@ async def test_a_strategy_that_was_chosen_and_needs_members_refuses_a_pool_witho
         await ct.Orchestrator(strategy="parallel-rounds").run("What?", pool=pool)
     with pytest.raises(ct.PoolError, match=r"nothing to orchestrate; .* choose no strategy"):
         await ct.Orchestrator(ScriptedModel(), ParallelRounds()).run("What?")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"executor": ct.Limits()}, "an Executor"),
+        ({"sampling": {"temperature": 0}}, r"a Sampling, such as Sampling\(temperature=0\)"),
+        ({"duplicates": "never"}, "one of 'run', 'reuse', 'refuse'"),
+        ({"approve": True}, "a function of an ApprovalRequest"),
+        ({"before": len}, "a list of functions"),
+        ({"after": [3]}, "a list of functions"),
+        ({"instructions": 3}, "a text, or a function"),
+        ({"arrange": "scorer/best"}, r"a function of a question and a pool, such as Shortlist\('scorer/best'\)"),
+    ],
+)
+def test_an_option_of_another_type_is_refused_when_the_orchestrator_is_made(
+    options: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(ct.UsageError, match=f"^{next(iter(options))}=.*: expected {expected}"):
+        ct.Orchestrator(ScriptedModel(), **options)
+
+
+def test_an_error_in_run_sync_does_not_come_with_that_of_a_loop_that_was_not_there() -> None:
+    with pytest.raises(ct.UsageError) as caught:
+        ct.Orchestrator(ScriptedModel()).run_sync("")
+    assert caught.value.__context__ is None
