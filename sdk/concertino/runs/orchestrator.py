@@ -42,7 +42,7 @@ from concertino.traces.trace import header
 from .handle import RunHandle, forget_request
 from .loop import Listener, RunLoop, RunSettings
 from .options import answer_type_of, check_options, guards_of, own_hooks
-from .preflight import check_attachments, check_budget, current_pool, trace_path
+from .preflight import check_attachments, check_budget, current_pool, path_of, trace_path
 from .run import OutputT, Run, RunError
 from .run_input import PLAIN_INPUT, Question, RunInput, read_question
 from .setup import (
@@ -173,6 +173,7 @@ class Orchestrator(Generic[OutputT]):
             budget: how much it may use; without one only the strategy's rounds are limited.
             trace: a file or folder for the trace; without one it stays in memory.
             durability: what a finished call survives.
+            run_id: names the run, and its trace in a folder; by default it is made from the time.
             on_event: called with every event as it happens, on the event loop.
 
         Returns:
@@ -250,6 +251,7 @@ class Orchestrator(Generic[OutputT]):
             pool = self._with_model(self._arranged(asked, current_pool(pool, budget)))
             strategy = self._following(pool)
             run_id = run_id or new_run_id()
+            target = None if trace is None else trace_path(trace, run_id)
             check_budget(pool, budget)
             given = self._given(strategy, RunContext(run_id, asked, deps), history, stream_text, attached)
             check_attachments(pool, given.attachments)
@@ -257,8 +259,8 @@ class Orchestrator(Generic[OutputT]):
             setup = {**self._setup(strategy, pool, budget), **input_setup(given), "durability": durability}
             # The trace file comes last: a run that is refused above leaves no file.
             sink = None
-            if trace is not None:
-                sink = JournalSink.create(trace_path(Path(trace), run_id), header(run_id), durability)
+            if target is not None:
+                sink = JournalSink.create(target, header(run_id), durability)
             begun = RunStarted(run_id, asked, setup, round(time.time(), 3))
             settings, rounds = self._settings(), _rounds(strategy, budget)
             handle = RunHandle(
@@ -424,13 +426,14 @@ class Orchestrator(Generic[OutputT]):
             TraceError: the run is finished, the file is in use or damaged at its head, or pool or strategy have
                 changed (says what).
         """
+        path = path_of("path", path)
         if finished == "recall":
             known = Trace.load(path)
             if known.finished and known.records[-1]["stop"] not in RESUMABLE:
                 led = self._with_model(current_pool(pool, Budget()))
                 decisions_about(known, decisions or {})
                 run = await self._resumed(known, led, None, on_event, deps, {})
-                run.path = Path(path)
+                run.path = path
                 return run
         return await (await self.reopen(path, pool=pool, deps=deps, decisions=decisions, on_event=on_event))
 
@@ -451,7 +454,7 @@ class Orchestrator(Generic[OutputT]):
         """
         from concertino.traces.journal import Journal
 
-        target = Path(path)
+        target = path_of("path", path)
         known = Trace.load(target)
         durability: Durability = known.setup.get("durability", "process")
         pool = self._with_model(current_pool(pool, Budget()))

@@ -83,6 +83,27 @@ def check_attachments(pool: Pool, attachments: Sequence[Attachment]) -> None:
         raise UsageError(f"{refused[0]}; lead with another model, or give the content as text")
 
 
-def trace_path(path: Path, run_id: str) -> Path:
-    """The file of a run's trace; a folder gets one named by the run."""
-    return TraceStore(path).path_for(run_id) if path.is_dir() or not path.suffix else path
+def trace_path(trace: object, run_id: str) -> Path:
+    """The file of a run's trace; a folder gets one named by the run.
+
+    Raises:
+        UsageError: `trace` is no path, or the id would lead out of the folder.
+    """
+    path = path_of("trace", trace)
+    if not path.is_dir() and path.suffix:
+        return path
+    # An id may come from outside, over a network maybe.
+    if not isinstance(run_id, str) or Path(run_id).name != run_id:
+        raise UsageError(f"run_id={run_id!r}: expected a text that can name a file of {path}, without '/'")
+    return TraceStore(path).path_for(run_id)
+
+
+def path_of(name: str, given: object) -> Path:
+    """What names a file or a folder.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    if not isinstance(given, (str, Path)):
+        raise UsageError(f"{name}={given!r} is a {type(given).__name__}; expected a path, as a text or a Path")
+    return Path(given)

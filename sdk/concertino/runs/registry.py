@@ -32,6 +32,7 @@ from concertino.traces.journal_lock import is_being_written
 from concertino.traces.journal_reader import JournalCursor
 
 from .handle import RunHandle, ask_to_cancel
+from .orchestrator import NO_POOL
 from .setup import RESUMABLE
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Runs:
         leader: Orchestrator,
         question: Question,
         *,
-        pool: Pool | LivePool,
+        pool: Pool | LivePool = NO_POOL,
         on_event: Listener | None = None,
         **options: Any,
     ) -> RunHandle:
@@ -140,7 +141,7 @@ class Runs:
         run_id: str,
         leader: Orchestrator,
         *,
-        pool: Pool | LivePool,
+        pool: Pool | LivePool = NO_POOL,
         on_event: Listener | None = None,
         **options: Any,
     ) -> RunHandle:

@@ -296,3 +296,20 @@ async def test_a_killed_run_is_interrupted_and_resumed_here_without_repeating_a_
     assert (run.answer, run.stop) == ("over", "answered")
     assert "quick" not in made
     assert run.observations[0].content == "done"
+
+
+async def test_the_id_of_a_new_run_leads_to_no_file_outside_of_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "traces"
+    leader = ct.Orchestrator(ScriptedModel())
+    for run_id in ("../stolen", str(tmp_path / "stolen"), "/"):
+        with pytest.raises(ct.UsageError, match=r"run_id=.*: expected a text that can name a file of"):
+            ct.Runs(folder).start(leader, "q", run_id=run_id)
+        with pytest.raises(ct.UsageError, match="run_id="):
+            await leader.run("q", trace=folder, run_id=run_id)
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_run_by_id_needs_no_pool(tmp_path: Path) -> None:
+    handle = ct.Runs(tmp_path).start(ct.Orchestrator(ScriptedModel("Paris.")), "The capital?")
+    assert (await handle).answer == "Paris."
+    assert ct.Runs(tmp_path).get(handle.id).answer == "Paris."
