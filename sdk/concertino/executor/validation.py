@@ -28,7 +28,6 @@ from concertino.schema import (
     explain,
     guard_instance,
 )
-from concertino.schema.coercion import holds_whole_float
 from concertino.text.json import ReadingError, read_json
 
 from . import error_messages
@@ -80,8 +79,8 @@ def read_arguments(
             violations = validator.check(arguments)
             if violations:
                 raise ArgumentsRefused(error_messages.invalid_arguments(violations, validator), repairs)
-        elif holds_whole_float(arguments):
-            arguments, _ = validator.coerce(arguments)  # 3.0 is an integer to JSON, and no int to Python
+        else:
+            arguments = validator.with_integers(arguments)  # 3.0 is an integer to JSON, and no int to Python
     except ReadingError as error:
         raise ArgumentsRefused(error_messages.bad_json(error), repairs) from error
     except (InstanceRefused, LookupFailed) as error:

@@ -4,11 +4,15 @@ Models write `"5"` where the schema wants 5. That is repaired, and named, only w
 reading: the place has exactly one scalar type (integer, number or boolean), and no alternatives. Text is
 never the target, nothing else is ever changed, and the given value is left as it is: the repaired parts are
 new objects.
+
+A valid value may need it too: JSON Schema takes 3.0 for an integer, and a Python function with an `int` parameter may
+not. `integers` finds out once where a schema asks for integers, so that a value is searched there alone.
 """
 
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -17,7 +21,6 @@ from .errors import Path, pointer_of
 from .guard import MAX_DIGITS
 
 Matches = Callable[[str, str], bool]
-_DEEPER = frozenset({float, dict, list})
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
@@ -48,8 +51,7 @@ class _Coercion:
                 self._repairs.append(f"coerced {pointer_of(path)}")
             return new
         if kind is float:
-            # JSON Schema takes 3.0 for an integer; a Python function with an `int` parameter may not.
-            return int(value) if value.is_integer() and _only_type(together) == "integer" else value
+            return _integer(value) if _only_type(together) == "integer" else value
         changed: dict[Any, Any] = {}
         for key, member in value.items() if kind is dict else enumerate(value):
             inner = [found for schema in together for found in self._members(schema, key)]
@@ -100,18 +102,6 @@ def _only_type(together: list[dict[str, Any]]) -> Any:
     return only[0] if type(only) is list and len(only) == 1 else only
 
 
-def holds_whole_float(value: Any) -> bool:
-    """Whether a whole number is written with a fraction, such as 3.0, anywhere in JSON data."""
-    kind = type(value)
-    if kind is float:
-        return bool(value.is_integer())
-    if kind is dict:
-        return any(holds_whole_float(member) for member in value.values() if type(member) in _DEEPER)
-    if kind is list:
-        return any(holds_whole_float(member) for member in value if type(member) in _DEEPER)
-    return False
-
-
 def _read(text: str, target: Any) -> Any:
     # No real number is longer, and `int` takes quadratic time.
     if len(text) > MAX_DIGITS:
@@ -123,3 +113,92 @@ def _read(text: str, target: Any) -> Any:
     if target == "boolean" and text in ("true", "false"):
         return text == "true"
     return text
+
+
+# -- integers in valid values ------------------------------------------------------------------------------------------
+
+Change = Callable[[Any], Any]
+"""Gives the value with whole floats made integers; the same object if there are none."""
+
+
+def integers(document: Document, matches: Matches) -> Change | None:
+    """What makes integers of whole floats in valid values of a schema; None if it asks for no integer anywhere."""
+    if not any("integer" in json.dumps(schema.get("type", "")) for schema in document.sub_schemas):
+        return None
+    places = _Places(document, matches)
+    if any(document.view(schema) is not schema for schema in document.sub_schemas):
+        return places.searched([document.root])  # older dialects are rare
+    return places.change([document.root])
+
+
+class _Places:
+    """Where a schema asks for integers."""
+
+    __slots__ = ("_known", "_search")
+
+    def __init__(self, document: Document, matches: Matches) -> None:
+        self._search = _Coercion(document, matches, [])
+        # By the schemas in force: two places often refer to one definition, and so would its places below.
+        self._known: dict[tuple[int, ...], Change | None] = {}
+
+    def searched(self, schemas: list[Any]) -> Change:
+        """Looks at every part of a value."""
+        return lambda value: self._search.repaired(schemas, value, ())
+
+    def change(self, schemas: list[Any]) -> Change | None:
+        """What has to be done with a value to which these schemas apply."""
+        together = list(self._search._in_force(schemas))
+        same = tuple(id(schema) for schema in together)
+        if same not in self._known:
+            # Until it is known: a schema that contains itself is searched value by value from there on.
+            self._known[same] = self.searched(schemas)
+            if not any(_is_open(schema) for schema in together):  # else names are not known in advance
+                self._known[same] = self._made(together)
+        return self._known[same]
+
+    def _made(self, together: list[dict[str, Any]]) -> Change | None:
+        if _only_type(together) == "integer":
+            return _integer
+        names = dict.fromkeys(name for schema in together for name in schema.get("properties", ()))
+        fields = [(name, change) for name in names if (change := self._inside(together, name)) is not None]
+        item = self._inside(together, 0)
+        if item is None:
+            return partial(_in_object, fields) if fields else None
+        return partial(_in_either, fields, item) if fields else partial(_in_array, item)
+
+    def _inside(self, together: list[dict[str, Any]], key: str | int) -> Change | None:
+        inner = [found for schema in together for found in self._search._members(schema, key)]
+        return self.change(inner)
+
+
+def _is_open(schema: dict[str, Any]) -> bool:
+    named = "patternProperties" in schema or "prefixItems" in schema
+    return named or type(schema.get("additionalProperties")) is dict
+
+
+def _integer(value: Any) -> Any:
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
+def _in_object(fields: list[tuple[str, Change]], value: Any) -> Any:
+    if type(value) is not dict:
+        return value
+    changed = {}
+    for name, change in fields:
+        if name in value:
+            old = value[name]
+            new = change(old)
+            if new is not old:
+                changed[name] = new
+    return {**value, **changed} if changed else value
+
+
+def _in_array(item: Change, value: Any) -> Any:
+    if type(value) is not list:
+        return value
+    changed = [item(member) for member in value]
+    return changed if any(new is not old for new, old in zip(changed, value, strict=True)) else value
+
+
+def _in_either(fields: list[tuple[str, Change]], item: Change, value: Any) -> Any:
+    return _in_object(fields, value) if type(value) is dict else _in_array(item, value)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
 from .admission import admitted
-from .coercion import coerced
+from .coercion import Change, coerced, integers
 from .document import Document
 from .errors import BackendMissing, InstanceRefused
 from .examples import example_of
@@ -42,7 +42,7 @@ class Validator:
     reader must pass the guard first.
     """
 
-    __slots__ = ("_backend", "_document", "_example", "backend", "max_items", "schema")
+    __slots__ = ("_backend", "_document", "_example", "_integers", "backend", "max_items", "schema")
 
     def __init__(self, schema: dict[str, Any], document: Document, backend: CompiledSchema) -> None:
         self.schema = schema
@@ -51,6 +51,8 @@ class Validator:
         self._document = document
         self._backend = backend
         self._example: str | None = None
+        # Made at first use: most members of a large pool are never called.
+        self._integers: Change | Literal["unknown"] | None = "unknown"
 
     def __repr__(self) -> str:
         return f"<Validator {self.backend}, {len(self.schema)} keywords>"
@@ -88,6 +90,12 @@ class Validator:
     def coerce(self, instance: Any) -> tuple[Any, tuple[str, ...]]:
         """The value with text read as a number or boolean where only that can be meant, and the repairs' names."""
         return coerced(self._document, self._backend.matches, instance)
+
+    def with_integers(self, instance: Any) -> Any:
+        """A valid value with whole floats made integers where the schema asks for an integer."""
+        if self._integers == "unknown":
+            self._integers = integers(self._document, self._backend.matches)
+        return instance if self._integers is None else self._integers(instance)
 
 
 def _not_json(error: Exception) -> InstanceRefused:

@@ -1,6 +1,7 @@
 """Validators: verdicts, violations in our own words, coercion, and what is imported for them."""
 
 import json
+import random
 import subprocess
 import sys
 import time
@@ -262,6 +263,81 @@ def test_coercion_reads_text_only_where_one_thing_can_be_meant(
     assert json.dumps(given) == before
     if not names:
         assert value is given
+
+
+NODE = {"type": "object", "properties": {"n": {"type": "integer"}, "next": {"$ref": "#/$defs/node"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "changed"),
+    [
+        ({"type": "integer"}, 3.0, 3),
+        ({"type": "number"}, 3.0, 3.0),
+        ({"properties": {"n": {"type": "integer"}, "x": {"type": "number"}}}, {"n": 2.0, "x": 2.0}, {"n": 2, "x": 2.0}),
+        ({"items": {"properties": {"n": {"type": "integer"}}}}, [{"n": 1}, {"n": 1.0}], [{"n": 1}, {"n": 1}]),
+        ({"properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}}, {"a": 7.0}, {"a": 7}),
+        (
+            {"$ref": "#/$defs/node", "$defs": {"node": NODE}},
+            {"next": {"next": {"n": 1.0}}},
+            {"next": {"next": {"n": 1}}},
+        ),
+        ({"additionalProperties": {"type": "integer"}}, {"a": 1.0}, {"a": 1}),
+        ({"patternProperties": {"^n": {"type": "integer"}}}, {"n": 1.0, "x": 1.0}, {"n": 1, "x": 1.0}),
+        ({"prefixItems": [{"type": "integer"}]}, [1.0, 1.0], [1, 1.0]),
+        ({"allOf": [{"type": "integer"}]}, 1.0, 1),
+        ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, 1.0, 1.0),
+        ({"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "integer"}]}, [1.0, 1.0], [1, 1.0]),
+    ],
+)
+def test_a_whole_float_becomes_an_integer_only_where_the_schema_asks_for_one(
+    schema: dict[str, Any], given: Any, changed: Any
+) -> None:
+    validator = compile_schema(schema)
+    before = json.dumps(given)
+    assert json.dumps(validator.with_integers(given)) == json.dumps(changed)
+    assert json.dumps(given) == before
+    assert validator.with_integers(changed) is changed
+
+
+def test_what_a_schema_says_about_integers_is_found_once_and_agrees_with_a_search() -> None:
+    rng = random.Random(7)
+    changed = 0
+    for _ in range(500):
+        schema, value = schema_and_value(rng, 4)
+        validator = compile_schema(schema)
+        assert validator.is_valid(value)
+        found = json.dumps(validator.with_integers(value))
+        assert found == json.dumps(validator.coerce(value)[0]), (schema, value)
+        changed += found != json.dumps(value)
+    assert 100 < changed < 400, "both kinds must be frequent for the agreement to mean something"
+
+
+def schema_and_value(rng: random.Random, depth: int) -> tuple[dict[str, Any], Any]:
+    """A schema, and a valid value in which every number is written with a fraction."""
+    kind = rng.choice(["object", "open", "array", "tuple", "allOf", "leaf"]) if depth else "leaf"
+    if kind == "leaf":
+        return {"type": rng.choice(["integer", "number", "number"])}, float(rng.randrange(5))
+    inner = [schema_and_value(rng, depth - 1) for _ in range(rng.randrange(1, 4))]
+    if kind == "allOf":
+        return {"allOf": [inner[0][0]]}, inner[0][1]
+    if kind == "array":
+        return {"type": "array", "items": inner[0][0]}, [inner[0][1]] * 2
+    if kind == "tuple":
+        return {"type": "array", "prefixItems": [schema for schema, _ in inner]}, [value for _, value in inner]
+    if kind == "open":
+        return {"type": "object", "additionalProperties": inner[0][0]}, {"x": inner[0][1]}
+    properties = {f"p{place}": schema for place, (schema, _) in enumerate(inner)}
+    return {"type": "object", "properties": properties}, {f"p{place}": value for place, (_, value) in enumerate(inner)}
+
+
+def test_definitions_that_share_definitions_are_looked_at_once() -> None:
+    # Without that, 2 ** 30 ways lead to the last one.
+    defs: dict[str, Any] = {
+        f"d{level}": {"properties": {side: {"$ref": f"#/$defs/d{level + 1}"} for side in "ab"}} for level in range(30)
+    }
+    defs["d30"] = {"type": "integer"}
+    validator = compile_schema({"$ref": "#/$defs/d0", "$defs": defs})
+    assert validator.with_integers({"a": {"b": {}}}) == {"a": {"b": {}}}
 
 
 @pytest.mark.parametrize(
