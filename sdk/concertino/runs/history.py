@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from concertino.core.attachment import Attachment, File, Image
 from concertino.core.errors import UsageError
 from concertino.core.model import Message
-from concertino.core.plan import unparse
 from concertino.strategies.base.history import OBSERVED, cut
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ OBSERVATION_TOKENS = 200
 _FORM = "a Run, a Session, or a list of messages such as Message('user', ...) and {'role': 'user', 'content': ...}"
 
 
-def read_history(given: Any) -> tuple[Message, ...]:
-    """The messages of earlier turns.
+def read_history(given: Any) -> tuple[tuple[Message, ...], tuple[Attachment, ...]]:
+    """The messages of earlier turns, and what their marks stand for.
 
     Args:
         given: a run, a session, messages, or None for the first turn.
@@ -42,14 +43,16 @@ def read_history(given: Any) -> tuple[Message, ...]:
     from .session import Session
 
     if given is None:
-        return ()
+        return (), ()
     if isinstance(given, Session):
-        return given.messages
+        return given.messages, tuple(given.attachments())
     if isinstance(given, Run):
-        return after_run(given)
+        return after_run(given), tuple(given.attachments)
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence):
         raise UsageError(f"history={_shown(given)}: expected {_FORM}")
-    return tuple(_folded([_message(item, place) for place, item in enumerate(given)]))
+    messages = [_message(item, f"history[{place}]") for place, item in enumerate(given)]
+    attached = [attachment for message in messages for attachment in message.attachments]
+    return tuple(_folded(messages)), tuple(attached)
 
 
 def after_run(run: Run) -> tuple[Message, ...]:
@@ -69,28 +72,56 @@ def observed_text(run: Run) -> str:
     lines = []
     for turn in run.rounds:
         for call, seen in zip(turn.plan.calls, turn.observations, strict=False):
-            arguments = json.dumps(unparse(call.arguments), ensure_ascii=False)
+            arguments = json.dumps(call.data, ensure_ascii=False)
             result = seen.error.message if seen.error is not None else json.dumps(seen.content, ensure_ascii=False)
             what = f"{cut(arguments, OBSERVATION_TOKENS)} {seen.status.value}: {cut(result, OBSERVATION_TOKENS)}"
             lines.append(f"{seen.call_id} {call.name} {what}")
     return OBSERVED + "\n".join(lines) if lines else ""
 
 
-def _message(item: Any, place: int) -> Message:
+def _message(item: Any, place: str) -> Message:
     if isinstance(item, Message):
         message = item
     elif isinstance(item, Mapping) and isinstance(item.get("role"), str):
-        text = item.get("content", item.get("text", ""))
-        if isinstance(text, list):
-            text = "\n".join(str(part["text"]) for part in text if isinstance(part, Mapping) and "text" in part)
-        message = Message(item["role"], text if isinstance(text, str) else "")
+        message = _of_mapping(item, place)
     else:
-        raise UsageError(f"history[{place}]={_shown(item)}: expected {_FORM}")
+        raise UsageError(f"{place}={_shown(item)}: expected {_FORM}")
     if message.role == "system":
-        raise UsageError(f"history[{place}] is a system message; give its text as instructions=")
+        raise UsageError(f"{place} is a system message; give its text as instructions=")
     if message.role not in ("user", "assistant", "tool"):
-        raise UsageError(f"history[{place}] has the role {message.role!r}; expected 'user', 'assistant' or 'tool'")
-    return message
+        raise UsageError(f"{place} has the role {message.role!r}; expected 'user', 'assistant' or 'tool'")
+    marks = [attachment.mark for attachment in message.attachments if attachment.mark not in message.text]
+    return replace(message, text="\n".join((message.text, *marks))) if marks else message
+
+
+def _of_mapping(item: Mapping[str, Any], place: str) -> Message:
+    content = item.get("content", item.get("text"))
+    if isinstance(content, str):
+        return Message(item["role"], content)
+    if isinstance(content, (list, tuple)):
+        parts = [_part(part, f"{place}: content[{number}]") for number, part in enumerate(content)]
+        text = "\n".join(part if isinstance(part, str) else part.mark for part in parts)
+        return Message(item["role"], text, attachments=tuple(part for part in parts if not isinstance(part, str)))
+    if content is None and item["role"] == "assistant" and item.get("tool_calls"):
+        return Message("assistant", "")
+    raise UsageError(f"{place}: content={_shown(content)}; expected a text, or a list of parts")
+
+
+def _part(part: Any, place: str) -> str | Attachment:
+    """A part of a message in OpenAI's form: a text, an image, or a file with its bytes."""
+    match part:
+        case str() | Attachment():
+            return part
+        case {"text": str(text)}:
+            return text
+        case {"image_url": {"url": str(url)}} | {"image_url": str(url)}:
+            return Image(url)
+        case {"file": {"file_data": str(data), **more}}:
+            return File(data, name=str(more.get("filename", "")))
+    raise UsageError(
+        f"{place}={_shown(part)}: expected a part of the type text, image_url, or file with file_data; or an Image, "
+        "an Audio or a File"
+    )
 
 
 def _folded(messages: Iterable[Message]) -> list[Message]:

@@ -592,13 +592,11 @@ class Orchestrator(Generic[OutputT]):
         from .history import read_history
         from .session import Session
 
-        session = ""
-        if isinstance(history, Run):
-            attached = (*history.attachments, *attached)
-        elif isinstance(history, Session):
-            session, attached = history.name, (*history.attachments(), *attached)
+        session = history.name if isinstance(history, Session) else ""
         instructions = instructions_text(self.instructions, context)
-        frame = Frame.of(strategy, instructions, read_history(history), self._answer_schema)
+        messages, earlier = read_history(history)
+        frame = Frame.of(strategy, instructions, messages, self._answer_schema)
+        attached = (*earlier, *attached)
         return RunInput(
             frame, self.answer_type, context.deps, streams, self.approve, session=session, attachments=attached
         )

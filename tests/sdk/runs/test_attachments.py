@@ -109,6 +109,29 @@ async def test_a_second_question_still_sees_the_first_ones_image(cat: Path) -> N
     assert kinds(model.requests[0].messages[1]) == ["cat.png"]
 
 
+async def test_a_list_of_messages_may_hold_images_and_files(cat: Path) -> None:
+    image, other = ct.Image(cat), ct.Image(ct.Image(cat).data + b"2", name="other.png")
+    paper = ct.File(b"%PDF-1.7 ...", name="r.pdf")
+    history: list[Any] = [
+        ct.Message("user", "One.", attachments=(image,)),
+        {"role": "assistant", "content": "A cat."},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "Two."},
+                {"type": "image_url", "image_url": {"url": other.data_url}},
+                {"type": "file", "file": {"file_data": paper.data_url, "filename": "r.pdf"}},
+            ],
+        },
+        {"role": "assistant", "content": "Another."},
+    ]
+    model = ScriptedModel(ANSWER)
+    await ct.Orchestrator(model).run("And their colour?", pool=POOL, history=history)
+    asked = [message for message in model.requests[0].messages if message.role == "user"]
+    assert [kinds(message) for message in asked] == [["cat.png"], ["image", "r.pdf"], []]
+    assert asked[0].text == f"One.\n{image.mark}"
+
+
 async def test_an_agent_passes_an_image_on_by_its_mark(cat: Path) -> None:
     looker = ScriptedModel("I see it", strict=False)
 

@@ -107,6 +107,15 @@ async def test_a_second_question_knows_the_first_its_answer_and_what_calls_retur
     assert texts[5].startswith("And then?")
 
 
+async def test_arguments_of_a_native_call_stand_in_a_history_as_those_of_one_in_the_text() -> None:
+    wrote = ct.Reply("", (ct.ToolCall("temperature", '{"city": "Oslo"}', "c1"),))
+    leader = ct.Orchestrator(ScriptedModel(wrote, "12.5 degrees"), ct.ParallelRounds(native=True))
+    first = await leader.run("How warm is it in Oslo?", pool=POOL, deps=Bank(1))
+    model = answered("13")
+    await ct.Orchestrator(model).run("And tomorrow?", pool=POOL, history=first)
+    assert model.requests[0].messages[1].text.endswith('1.1 temperature {"city": "Oslo"} OK: 12.5')
+
+
 async def test_a_list_of_messages_is_a_history_in_openais_form_too() -> None:
     model = answered("x")
     history = [
@@ -127,6 +136,9 @@ async def test_a_list_of_messages_is_a_history_in_openais_form_too() -> None:
         ("earlier", "history='earlier': expected a Run, a Session, or a list of messages"),
         ([3], r"history\[0\]=3: expected"),
         ([{"role": "system", "content": "x"}], r"history\[0\] is a system message; give its text as instructions="),
+        ([{"role": "user"}], r"history\[0\]: content=None; expected a text, or a list of parts"),
+        ([{"role": "user", "content": 3}], r"history\[0\]: content=3; expected a text"),
+        ([{"role": "user", "content": [{"type": "x"}]}], r"history\[0\]: content\[0\]={'type': 'x'}: expected a part"),
         ([{"role": "narrator", "content": "x"}], "has the role 'narrator'; expected 'user', 'assistant' or 'tool'"),
     ],
 )

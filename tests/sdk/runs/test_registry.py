@@ -298,6 +298,10 @@ async def test_a_killed_run_is_interrupted_and_resumed_here_without_repeating_a_
     assert run.observations[0].content == "done"
 
 
+def _files(folder: Path) -> list[Path]:
+    return list(folder.rglob("*.jsonl"))
+
+
 async def test_the_id_of_a_new_run_leads_to_no_file_outside_of_the_folder(tmp_path: Path) -> None:
     folder = tmp_path / "traces"
     leader = ct.Orchestrator(ScriptedModel())
@@ -306,7 +310,7 @@ async def test_the_id_of_a_new_run_leads_to_no_file_outside_of_the_folder(tmp_pa
             ct.Runs(folder).start(leader, "q", run_id=run_id)
         with pytest.raises(ct.UsageError, match="run_id="):
             await leader.run("q", trace=folder, run_id=run_id)
-    assert os.listdir(tmp_path) == []
+    assert _files(tmp_path) == []
 
 
 async def test_a_run_by_id_needs_no_pool(tmp_path: Path) -> None:
