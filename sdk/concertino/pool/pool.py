@@ -289,10 +289,8 @@ class Pool:
             return self.model("default")
         if may_fall_back and len(models) == 1:
             return next(iter(models.values()))
-        message = self._unknown("model or role", wanted, [*models, *self._roles])
-        if "/" not in role_or_name:
-            message = f"{message.rstrip('?')}; bind it with pool.bind({_sanitise(role_or_name)}='provider/model')"
-        raise PoolError(message)
+        message = self._unknown("model or role", wanted, [*models, *self._roles]).rstrip("?")
+        raise PoolError(f"{message}; {_how_to_name(role_or_name)}")
 
     @staticmethod
     def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
@@ -454,17 +452,26 @@ class Pool:
         return self._copy(m.with_(description=texts[m.name]) if m.name in texts else m for m in self.members)
 
     def price(self, prices: Mapping[str, Prices | None]) -> Pool:
-        """With other token prices: `{model name: prices}`."""
-        chosen = {self[name].name: value for name, value in prices.items()}
+        """With other token prices: `{model name: prices}`.
+
+        A full name need not be in the pool, as for `bind`: so the model that leads has its price, too.
+
+        Raises:
+            PoolError: no model of that name, or no prices.
+        """
+        named = {name: "price: " for name in prices if is_full_name(name) and self.find(name) is None}
+        more = named_models(named, self.members, self._manager)
+        pool = self._copy((*self.members, *more)) if more else self
+        chosen = {pool[name].name: value for name, value in prices.items()}
         for name, value in chosen.items():
-            if not isinstance(self[name], ModelSpec):
-                raise PoolError(f"{name!r} is a {self[name].kind}; token prices belong to models")
-            if isinstance(self[name], RouterSpec):
-                raise PoolError(f"{name!r} is a router; its prices are those of {', '.join(self[name].needs)}")
+            if not isinstance(pool[name], ModelSpec):
+                raise PoolError(f"{name!r} is a {pool[name].kind}; token prices belong to models")
+            if isinstance(pool[name], RouterSpec):
+                raise PoolError(f"{name!r} is a router; its prices are those of {', '.join(pool[name].needs)}")
             if not (value is None or isinstance(value, Prices)):
                 raise PoolError(f"price of {name!r} = {value!r}; expected Prices(input=..., output=...), or None")
-        return self._copy(
-            m.with_(prices=chosen[m.name]) if isinstance(m, ModelSpec) and m.name in chosen else m for m in self.members
+        return pool._copy(
+            m.with_(prices=chosen[m.name]) if isinstance(m, ModelSpec) and m.name in chosen else m for m in pool.members
         )
 
     def sample(
@@ -636,6 +643,18 @@ def _specs_of(members: Iterable[Any], manager: PluginManager | None) -> list[Spe
         return (manager or default_manager()).members_from(source)
 
     return [spec for member in members for spec in as_specs(member, made_from)]
+
+
+def _how_to_name(role_or_name: str) -> str:
+    """The next step of somebody who asked for a model that is not there."""
+    if "/" in role_or_name:
+        return f"bind it with pool.bind(worker={role_or_name!r}); an agent names it in models=({role_or_name!r},)"
+    if role_or_name.isidentifier():
+        return f"bind it with pool.bind({role_or_name}='provider/model')"
+    if ":" in role_or_name:
+        return f"write {full_name(role_or_name)!r}"
+    example = role_or_name or "gpt-5.4-mini"
+    return f"give the name in full, 'provider/name', such as 'openai/{example}'"
 
 
 def _renaming(member: Spec, old: str, new: str) -> Spec:

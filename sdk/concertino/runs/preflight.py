@@ -12,6 +12,7 @@ from concertino.core.attachment import Attachment
 from concertino.core.budget import Budget
 from concertino.core.errors import BudgetError, UsageError
 from concertino.core.model import Message
+from concertino.executor.error_messages import shorten
 from concertino.executor.model_call import refused_attachments
 from concertino.members.specs import ToolSpec
 from concertino.pool.live import LivePool
@@ -28,7 +29,8 @@ def current_pool(pool: Pool | LivePool, budget: object) -> Pool:
     if isinstance(pool, LivePool):
         pool = pool.current
     if not isinstance(pool, Pool):
-        raise UsageError(f"pool={pool!r} is a {type(pool).__name__}; expected a Pool: Pool.of(tool, ...) makes one")
+        given = shorten(repr(pool), 80)
+        raise UsageError(f"pool={given} is a {type(pool).__name__}; expected a Pool: Pool.of(tool, ...) makes one")
     if not isinstance(budget, Budget):
         raise UsageError(
             f"budget={budget!r} is a {type(budget).__name__}; expected a Budget: Budget(usd=0.5, seconds=60)"

@@ -89,3 +89,35 @@ def test_what_is_missing_is_named_with_the_next_step(maker: PluginManager, name:
         ct.Orchestrator(name).run_sync("q", pool=ct.Pool.of(add))
     with pytest.raises(ct.PoolError, match=f"role 'worker': .*{said}"):
         ct.Pool.of(add, worker=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("gpt-5", "give the name in full, 'provider/name', such as 'openai/gpt-5'"),
+        ("", "give the name in full, 'provider/name', such as 'openai/gpt-5.4-mini'"),
+        ("openai:gpt-5", "write 'openai/gpt-5'"),
+        ("critic", r"bind it with pool.bind\(critic='provider/model'\)"),
+    ],
+)
+def test_a_name_that_no_model_has_comes_with_one_that_works(maker: PluginManager, name: str, said: str) -> None:
+    with pytest.raises(ct.PoolError, match=f"no model or role {name!r}; there are none; {said}$"):
+        ct.Orchestrator(name).run_sync("q")
+
+
+def test_an_agent_that_asks_a_model_of_no_pool_reads_where_to_name_it(maker: PluginManager) -> None:
+    pool = ct.Pool.of(worker="maker/w")
+    said = r"pool.bind\(worker='maker/x'\); an agent names it in models=\('maker/x',\)"
+    with pytest.raises(ct.PoolError, match=said):
+        pool.model("maker/x")
+
+
+def test_a_model_of_no_pool_is_priced_by_its_full_name_so_that_a_budget_in_usd_holds(maker: PluginManager) -> None:
+    budget, leader = ct.Budget(usd=1), ct.Orchestrator("maker/new")
+    with pytest.raises(ct.BudgetError, match="the price of maker/new is unknown") as caught:
+        leader.run_sync("q", pool=ct.Pool.of(add), budget=budget)
+    assert "pool.price(" in str(caught.value)
+    pool = ct.Pool.of(add).price({"maker/new": ct.Prices(input=1, output=2)})
+    assert leader.run_sync("q", pool=pool, budget=budget).answer == "new"
+    with pytest.raises(ct.PoolError, match=r"price: the pool has no model 'makr/x'.*did you mean 'maker'"):
+        pool.price({"makr/x": ct.Prices(input=1, output=2)})
