@@ -183,6 +183,10 @@ class _Lead:
         self.sampling = sampling
         self.ctx = ctx
         self.tools = ctx.offered(*only, without=name)
+        if only and not self.tools:
+            raise UsageError(
+                f"{name}: only={only!r} matches no tool and no agent of the pool; correct it, or leave it out"
+            )
         self.failure: CallFailed | None = None
 
     async def answer(self, task: str) -> str:

@@ -325,7 +325,9 @@ class RunLoop:
                     await self.act(step)
                     if self.scope is not None and self.scope.pending:
                         waiting = ", ".join(f"{asked.call_id} {asked.name}" for asked in self.scope.pending.values())
-                        return Done(None, "suspended", f"waits for approval of {waiting}")
+                        kept = self.sink is not None or self.memory is not None
+                        hint = "" if kept else "; without trace=... it cannot be resumed"
+                        return Done(None, "suspended", f"waits for approval of {waiting}{hint}")
         finally:
             await self._stop_early_requests()
 

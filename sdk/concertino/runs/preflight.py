@@ -100,6 +100,16 @@ def trace_path(trace: object, run_id: str) -> Path:
     return TraceStore(path).path_for(run_id)
 
 
+def check_listener(on_event: object) -> None:
+    """Refuse what cannot be told of events; a listener that fails is only logged, once an event.
+
+    Raises:
+        UsageError: it is no function.
+    """
+    if on_event is not None and not callable(on_event):
+        raise UsageError(f"on_event={on_event!r}: expected a function of an event")
+
+
 def path_of(name: str, given: object) -> Path:
     """What names a file or a folder.
 

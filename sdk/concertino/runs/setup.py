@@ -59,6 +59,8 @@ def decisions_about(known: Trace, given: Mapping[str, Decision | bool]) -> dict[
     Raises:
         UsageError: one is about a call that does not wait; names those that do.
     """
+    if not isinstance(given, Mapping):
+        raise UsageError(f"decisions={given!r}: expected a dict by the ids of calls, such as {{'1.2': Approve()}}")
     waiting = known.pending()
     for call_id in given:
         if call_id not in waiting:

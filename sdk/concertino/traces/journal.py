@@ -294,7 +294,8 @@ def _open(path: Path, flags: int) -> int:
     try:
         return os.open(path, _FLAGS | flags, 0o666)
     except FileExistsError:
-        raise JournalExists(f"{path}: already there. Resume it with Journal.resume(), or give another path.") from None
+        step = "Resume the run with Orchestrator.resume(), or give another path."
+        raise JournalExists(f"{path}: already there. {step}") from None
     except FileNotFoundError:
         missing = f"the folder {path.parent}" if flags else "the file"
         raise JournalError(f"{path}: {missing} does not exist. Create it first, or check the path.") from None

@@ -43,6 +43,13 @@ async def test_a_call_leads_a_run_of_its_own_and_gives_its_answer() -> None:
     assert seen.usage.units == 1
 
 
+async def test_patterns_that_match_nothing_fail_the_call_instead_of_leading_nobody() -> None:
+    agent = adder(only=("ad",))
+    seen = await run_call(agent, {"task": "?"}, pool=make_pool(add, agent, helper=ScriptedModel()))
+    assert seen.error is not None
+    assert "adder: only=('ad',) matches no tool and no agent of the pool" in seen.error.message
+
+
 async def test_it_is_offered_all_members_but_itself_or_those_of_its_patterns() -> None:
     for only, offered in (((), {"add", "secret"}), (("add",), {"add"})):
         model = ScriptedModel("<answer>3</answer>")

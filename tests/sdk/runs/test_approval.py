@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import concertino as ct
 import pytest
@@ -204,6 +204,19 @@ async def test_a_decision_that_cannot_be_recorded_lets_nothing_run_and_nobody_wa
 
 
 # -- suspended ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_suspended_run_without_a_trace_says_that_it_cannot_be_resumed() -> None:
+    run = await ct.Orchestrator(script(calls(("pay", {"amount": 5})))).run("q", pool=Bank().pool())
+    assert run.detail == "waits for approval of 1.1 pay; without trace=... it cannot be resumed"
+
+
+async def test_decisions_that_are_no_dict_are_refused_with_one(tmp_path: Path) -> None:
+    bank, path, wrong = Bank(), tmp_path / "r.trace.jsonl", cast("Any", ["1.1"])
+    leader = ct.Orchestrator(script(calls(("pay", {"amount": 5}))))
+    await leader.run("q", pool=bank.pool(), trace=path)
+    with pytest.raises(ct.UsageError, match=r"decisions=\['1.1'\]: expected a dict .* such as {'1.2': Approve\(\)}"):
+        await leader.resume(path, pool=bank.pool(), decisions=wrong)
 
 
 @pytest.mark.parametrize("name", ["pay", "buy"])

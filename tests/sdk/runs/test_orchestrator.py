@@ -331,9 +331,11 @@ def test_an_error_in_run_sync_does_not_come_with_that_of_a_loop_that_was_not_the
     assert caught.value.__context__ is None
 
 
-async def test_a_trace_that_is_no_path_is_refused_before_anything_runs() -> None:
+async def test_a_trace_or_a_listener_of_another_type_is_refused_before_anything_runs() -> None:
     leader, wrong = ct.Orchestrator(ScriptedModel()), cast("Any", True)
     with pytest.raises(ct.UsageError, match=r"^trace=True is a bool; expected a path, as a text or a Path$"):
         await leader.run("q", trace=wrong)
+    with pytest.raises(ct.UsageError, match=r"^on_event=True: expected a function of an event$"):
+        await leader.run("q", on_event=wrong)
     with pytest.raises(ct.UsageError, match=r"^path=True is a bool; expected a path"):
         await leader.resume(wrong)
