@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from .attachment import Attachment
 from .errors import UsageError
-from .usage import NOTHING, Usage
+from .usage import NOTHING, Usage, is_amount
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -111,6 +111,14 @@ class Sampling:
     stop: tuple[str, ...] = ()
     seed: int | None = None
     logprobs: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value in (("temperature", self.temperature), ("top_p", self.top_p)):
+            if value is not None and not is_amount(value):
+                raise UsageError(f"Sampling({name}={value!r}): expected a number >= 0")
+        # A text is a sequence, too: of its letters.
+        if isinstance(self.stop, str):
+            raise UsageError(f"Sampling(stop={self.stop!r}): expected several texts, such as ({self.stop!r},)")
 
     def with_(self, **changes: Any) -> Sampling:
         """A copy with some fields changed."""

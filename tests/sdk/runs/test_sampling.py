@@ -97,3 +97,16 @@ async def test_an_orchestrator_as_an_agent_tells_its_machine_how_it_samples() ->
     with script:
         (seen,) = await ct.Executor().run(ct.Plan([ct.Call("lead", {"task": "?"})]), members.adding(agent))
     assert seen.content == repr(SAMPLING)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"temperature": "hot"}, r"temperature='hot'\): expected a number >= 0"),
+        ({"top_p": -1}, r"top_p=-1\): expected a number >= 0"),
+        ({"stop": "END"}, r"stop='END'\): expected several texts, such as \('END',\)"),
+    ],
+)
+def test_a_value_that_no_server_takes_is_refused_where_it_is_written(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ct.UsageError, match=said):
+        ct.Sampling(**wrong)
