@@ -168,7 +168,7 @@ def test_a_resumed_journal_returns_its_records_and_counts_on(path: Path) -> None
 
 def test_create_refuses_a_path_that_is_taken_and_leaves_it_alone(path: Path) -> None:
     path.write_text("mine")
-    with pytest.raises(JournalExists, match="Resume the run with Orchestrator.resume"):
+    with pytest.raises(JournalExists, match="Resume the run with Orchestrator"):
         Journal.create(path, HEADER)
     assert path.read_text() == "mine"
 
