@@ -17,6 +17,7 @@ from .options import PoolChoice, common_options, pool_options, read_stdin, warn_
 from .output import STATUS_COLOURS, clean, paint, show_cost, write_json
 
 if TYPE_CHECKING:
+    from concertino.core.approval import ApprovalRequest, Decision
     from concertino.core.budget import Budget
     from concertino.core.observation import Observation
     from concertino.pool.pool import Pool
@@ -41,7 +42,8 @@ def call(name: str, arguments: str, choice: PoolChoice, budget: str, as_json: bo
     """Call one tool or agent with JSON arguments: `{…}`, `@FILE`, or `-` for stdin.
 
     The arguments are read, checked against the input schema and run with deadline, retries and budget, exactly as
-    when an orchestrator calls. The result goes to stdout. Exit code: 0 if the status is OK, else 1.
+    when an orchestrator calls. A call that needs approval is asked about in the terminal. The result goes to stdout.
+    Exit code: 0 if the status is OK, else 1.
 
     JSON: the observation, {"id", "name", "status", "content", "error", "usage", "attempts", "started", "ended"}; what
     is empty is left out.
@@ -82,13 +84,21 @@ def _read(arguments: str) -> str:
 
 
 async def _call(pool: Pool, name: str, arguments: str, budget: Budget) -> Observation:
+    import asyncio
+
     from concertino.core.plan import Call
     from concertino.executor import Executor
 
+    from .show import ask_about, at_a_terminal
+
+    async def decide(request: ApprovalRequest) -> Decision:
+        return (await asyncio.to_thread(ask_about, [request]))[request.call_id]
+
+    approver = decide if at_a_terminal() else None
     # Idempotency keys are made of it: with a fixed one, a service would take a second payment for the first, repeated.
     run_id = f"call-{uuid4().hex}"
     async with Executor() as executor:
-        return (await executor.run([Call(name, arguments)], pool, budget=budget, run_id=run_id))[0]
+        return (await executor.run([Call(name, arguments)], pool, budget=budget, run_id=run_id, approver=approver))[0]
 
 
 def _show(seen: Observation) -> None:
@@ -113,4 +123,5 @@ def _explain(seen: Observation) -> str:
     place = f" at {error.path}" if error.path and error.path not in error.message else ""
     told = all(name in error.message for name in error.near)
     near = "" if told else f"; near names: {', '.join(error.near)}"
-    return clean(f"{seen.name}: {error.code}{place}: {error.message}{near}")
+    step = "; call it in a terminal, where you are asked" if error.code == "approval_pending" else ""
+    return clean(f"{seen.name}: {error.code}{place}: {error.message}{near}{step}")

@@ -70,7 +70,7 @@ class Display:
     @property
     def may_ask(self) -> bool:
         """Whether a person sits at the terminal."""
-        return not self.for_programs and sys.stdin.isatty() and sys.stderr.isatty()
+        return not self.for_programs and at_a_terminal()
 
 
 def show_run(
@@ -157,6 +157,11 @@ def _write(
         write_summary(board, path, done.critical_path(), answer=answer, shown=stands, more=more)
     elif answer is not None and not stands:
         click.echo(clean(answer))
+
+
+def at_a_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def ask_about(pending: Sequence[ApprovalRequest]) -> Decisions:

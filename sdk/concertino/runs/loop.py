@@ -326,7 +326,7 @@ class RunLoop:
                     if self.scope is not None and self.scope.pending:
                         waiting = ", ".join(f"{asked.call_id} {asked.name}" for asked in self.scope.pending.values())
                         kept = self.sink is not None or self.memory is not None
-                        hint = "" if kept else "; without trace=... it cannot be resumed"
+                        hint = "" if kept else "; the run has no trace, so it cannot be resumed"
                         return Done(None, "suspended", f"waits for approval of {waiting}{hint}")
         finally:
             await self._stop_early_requests()

@@ -106,3 +106,19 @@ def test_a_resumed_run_streams_its_text_where_that_is_asked_for(guarded: Any) ->
     guarded("add", *LEAD)
     done = guarded("--resume", "last", "--approve", "1.1", "--stream")
     assert (done.exit_code, done.stdout.count("three")) == (0, 1)
+
+
+def test_a_single_call_that_needs_approval_is_asked_about_in_a_terminal(
+    cli: Any, guarded: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = ("call", "add", '{"a": 1, "b": 2}', "--pool", "guarded.toml")
+    alone = cli(*call)
+    assert (alone.exit_code, alone.stdout) == (1, "")
+    assert "waits for approval; call it in a terminal, where you are asked" in alone.stderr
+    monkeypatch.setattr("concertino.cli.show.at_a_terminal", lambda: True)
+    agreed = cli(*call, stdin="y\n")
+    assert (agreed.exit_code, agreed.stdout) == (0, "3\n"), agreed.stderr
+    assert '"a": 1' in agreed.stderr
+    denied = cli(*call, stdin="n\ntoo much\n")
+    assert denied.exit_code == 1
+    assert "denied: refused: too much" in denied.stderr

@@ -208,7 +208,7 @@ async def test_a_decision_that_cannot_be_recorded_lets_nothing_run_and_nobody_wa
 
 async def test_a_suspended_run_without_a_trace_says_that_it_cannot_be_resumed() -> None:
     run = await ct.Orchestrator(script(calls(("pay", {"amount": 5})))).run("q", pool=Bank().pool())
-    assert run.detail == "waits for approval of 1.1 pay; without trace=... it cannot be resumed"
+    assert run.detail == "waits for approval of 1.1 pay; the run has no trace, so it cannot be resumed"
 
 
 async def test_decisions_that_are_no_dict_are_refused_with_one(tmp_path: Path) -> None:
