@@ -379,7 +379,8 @@ class PluginManager:
         left_out = f"; left out as broken: {', '.join(broken)} (see `concertino doctor`)" if broken else refused
         if not left_out and any(spec.name.startswith(f"{pattern.partition('/')[0]}/") for spec in specs):
             left_out = "; `concertino doctor` says whether the provider lacks a setting"
-        raise PoolError(f"no installed member matches {pattern!r}; {_hint(pattern, (m.name for m in specs))}{left_out}")
+        hint = _hint(pattern, (m.name for m in specs))
+        raise PoolError(f"no installed member matches {pattern!r}; {hint.rstrip('?') if left_out else hint}{left_out}")
 
     # -- other hooks -----------------------------------------------------------------------------------------
 

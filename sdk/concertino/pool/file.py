@@ -244,8 +244,13 @@ def _members(path: Path, data: Mapping[str, Any], manager: PluginManager, bound:
         if len(kept) == len(found):
             raise PoolError(f"{path}: without: {pattern!r} matches no member; leave it out, or correct it")
         found = kept
-    with _naming(path, "roles"):
-        found += manager.specs(bound, made)
+    for name in bound:
+        with _naming(path, "roles"):
+            try:
+                found += manager.specs([name], made)
+            except PoolError as error:
+                step = "" if "/" in name else "; a model that is not installed is named in full, 'provider/name'"
+                raise PoolError(f"{error}{step}") from error
     with _naming(path, "routers"):
         found += manager.specs([need for spec in found for need in spec.needs], made)
     return list({spec.name: spec for spec in found}.values())

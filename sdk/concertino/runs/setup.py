@@ -5,7 +5,6 @@ Invariant: nothing of `deps` is in it, and everything in it is plain JSON data.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 from concertino.core.approval import Decision, as_decision
 from concertino.core.errors import TraceError, UsageError
 from concertino.core.model import Sampling
-from concertino.members.specs import Spec
 from concertino.traces import Trace
 
 from .run_input import RunInput
@@ -31,12 +29,6 @@ def input_setup(given: RunInput) -> dict[str, Any]:
         **({"answer_schema": answer_type.schema} if answer_type is not None else {}),
         **({"session": given.session} if given.session else {}),
     }
-
-
-def fingerprint(member: Spec) -> str:
-    """What tells whether a member has changed: 12 digits of the SHA-256 of what the outside sees of it."""
-    # A description may hold lone surrogates, which strict UTF-8 refuses.
-    return hashlib.sha256(member.canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def chosen_sampling(sampling: Sampling) -> dict[str, Any]:
@@ -65,6 +57,8 @@ def decisions_about(known: Trace, given: Mapping[str, Decision | bool]) -> dict[
     for call_id in given:
         if call_id not in waiting:
             there = ", ".join(f"{name} ({record['name']})" for name, record in waiting.items()) or "none"
+            if known.finished and not waiting:
+                there = f"none, since the run has ended ({known.records[-1]['stop']})"
             raise UsageError(f"decisions[{call_id!r}]: no such call of run {known.run_id} waits; there are {there}")
     return {call_id: as_decision(value, f"decisions[{call_id!r}]") for call_id, value in given.items()}
 

@@ -98,6 +98,7 @@ MISTAKES = {
     "roles = 3": ["roles: expected a table", "3"],
     "[roles]\nworker = 3": ["roles: 'worker' = 3; expected a text"],
     '[roles]\nworker = "search/web"': ["roles: ", "'worker'", "no model 'search/web'"],
+    '[roles]\nworker = "gpt-5"': ["roles: no installed member matches 'gpt-5'", "named in full, 'provider/name'"],
     '[roles]\nworker = "sim/steddy"': ["roles: ", "did you mean 'sim/steady'"],
     '[aliases]\n"search/wep" = "x"': ["aliases: unknown key 'search/wep'", "did you mean 'search/web'"],
     '[aliases]\n"search/web" = "x"\n"search/fetch" = "x"': ["aliases: ", "visible as 'x'"],

@@ -250,6 +250,9 @@ async def test_a_decision_about_a_call_that_does_not_wait_is_refused(tmp_path: P
     wrong: Any = {"1.1": "yes"}
     with pytest.raises(ct.UsageError, match="expected Approve"):
         await ct.Orchestrator(script()).resume(path, pool=bank.pool(), decisions=wrong)
+    await ct.Orchestrator(script()).resume(path, pool=bank.pool(), decisions={"1.1": True})
+    with pytest.raises(ct.UsageError, match=r"there are none, since the run has ended \(answered\)"):
+        await ct.Orchestrator(script()).resume(path, pool=bank.pool(), decisions={"1.1": True})
 
 
 async def test_what_waits_for_the_call_runs_after_it_and_nothing_of_it_is_kept_before(tmp_path: Path) -> None:
