@@ -126,7 +126,7 @@ def test_the_context_is_recognised_by_annotation_and_never_reaches_the_schema() 
 
 
 def test_a_parameter_without_annotation_is_refused_by_name() -> None:
-    with pytest.raises(ct.SpecError, match="parameter 'b' has no annotation"):
+    with pytest.raises(ct.SpecError, match="parameter 'b' has no annotation; the model needs its type"):
 
         @ct.tool
         def f(a: int, b) -> int:  # type: ignore[no-untyped-def]
@@ -170,3 +170,26 @@ def test_a_docstring_that_is_read_directly_says_what_the_library_would_say(text:
     read = _read_google(text)
     assert (read is not None) is direct
     assert read is None or read == _parse_docstring(text)
+
+
+def test_a_method_that_is_decorated_in_its_class_says_how_a_method_becomes_a_tool() -> None:
+    with pytest.raises(ct.SpecError, match=r"parameter 'self' has no annotation; .*Pool.of\(account.pay\)"):
+        ct.tool(lambda self: self)
+
+
+def test_a_context_without_an_annotation_says_which_it_needs() -> None:
+    with pytest.raises(ct.SpecError, match=r"parameter 'ctx' has no annotation; annotate it as concertino\.Context"):
+        ct.tool(lambda ctx: ctx)
+
+
+def test_a_class_that_no_schema_can_be_made_of_is_refused_in_one_line() -> None:
+    class Own:
+        pass
+
+    def look(at: Own) -> int:
+        return 1
+
+    with pytest.raises(ct.SpecError, match="no JSON schema can be made from its parameters") as caught:
+        ct.tool(look)
+    assert "Own" in str(caught.value)
+    assert "\n" not in str(caught.value)

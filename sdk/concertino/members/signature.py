@@ -47,6 +47,11 @@ class Signature(NamedTuple):
     result: Any = None
 
 
+_METHOD = "give the method of an object, which has it already, to Pool.of: Pool.of(account.pay)"
+_UNTYPED = {"self": _METHOD, "cls": _METHOD, "ctx": "annotate it as concertino.Context"}
+"""What helps with a parameter of this name that has no annotation."""
+
+
 def read_signature(function: Callable[..., Any], context_type: type) -> Signature:
     """Read a function.
 
@@ -66,7 +71,8 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Signatur
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise SpecError(f"{label}: parameter {name!r} is {parameter.kind.description}; JSON arguments have names")
         if name not in hints:
-            raise SpecError(f"{label}: parameter {name!r} has no annotation; the model needs its type")
+            step = _UNTYPED.get(name, "the model needs its type")
+            raise SpecError(f"{label}: parameter {name!r} has no annotation; {step}")
         kind = typing.get_origin(hints[name]) or hints[name]  # `Context[Bank]` is a `Context`
         if isinstance(kind, type) and issubclass(kind, context_type):
             context = name
@@ -219,7 +225,9 @@ def _through_pydantic(
         model: type[pydantic.BaseModel] = pydantic.create_model(label.replace(".", "_"), **options)
         schema = model.model_json_schema()
     except Exception as error:
-        raise SpecError(f"{label}: no JSON schema can be made from its parameters: {error}") from error
+        # The first line: pydantic adds advice about classes of its own.
+        reason = (str(error).splitlines() or [""])[0]
+        raise SpecError(f"{label}: no JSON schema can be made from its parameters: {reason}") from error
     names = list(given)
 
     def convert(arguments: Mapping[str, Any]) -> dict[str, Any]:
