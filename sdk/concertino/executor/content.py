@@ -11,6 +11,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Sequence
+from types import CoroutineType
 from typing import Any
 
 from concertino.core.attachment import Attachment, attachments_in
@@ -62,6 +63,8 @@ def to_content(value: Any, limit: int, shown: int) -> tuple[Any, str]:
             with contextlib.suppress(_Unusual, RecursionError):
                 return _copied(value), ""
     elif not isinstance(value, (*_PLAIN, str)):
+        if isinstance(value, CoroutineType):
+            raise BadResult(f"returned what {value.__name__!r} will give, not what it gave; write `await` before it")
         raise BadResult(f"returned {_kind(value)}; expected JSON data: text, number, bool, null, list or dict")
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)

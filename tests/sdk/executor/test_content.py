@@ -119,3 +119,13 @@ def test_long_data_becomes_text_and_no_character_is_lost_uncounted(value: list[s
         assert shown.startswith(text[: limit * 2 // 3])
     else:
         assert shown == value
+
+
+def test_a_forgotten_await_is_named() -> None:
+    async def ask() -> str:
+        return "never"
+
+    forgotten = ask()
+    with pytest.raises(BadResult, match=r"returned what 'ask' will give.*; write `await` before it"):
+        to_content(forgotten, LIMIT, 0)
+    forgotten.close()
