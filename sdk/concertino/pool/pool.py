@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino.core.errors import PoolError
+from concertino.core.function_objects import FunctionObjects
 from concertino.core.usage import Prices
 from concertino.members.model_agent import ModelAgent, answering_with, describe_expert, model_agent
 from concertino.members.patterns import is_full_name, matches
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from concertino.members.ranking import Ranking
     from concertino.plugins.manager import PluginManager
 
+_LEADERS = 8
+"""Models for which a pool keeps what it is when they lead."""
 # Servers with the OpenAI protocol take names of `[A-Za-z0-9_-]{1,64}` only; see `_sanitise`.
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -180,6 +183,10 @@ class Pool:
         return tuple(member for member in self.members if isinstance(member, ModelSpec))
 
     @cached_property
+    def _models_by_name(self) -> dict[str, ModelSpec]:
+        return {spec.name: spec for spec in self.models}
+
+    @cached_property
     def actions(self) -> tuple[Member, ...]:
         """Tools and agents with their visible names: the orchestrator's action space."""
         callables = [member for member in self.members if isinstance(member, ToolSpec)]
@@ -271,20 +278,21 @@ class Pool:
     def model(self, role_or_name: str) -> ModelSpec:
         """The model bound to a role, or of a name.
 
-        An unbound role falls back to the role `default`, then to the only model; a full name, `provider/name`, to
-        nothing.
+        An unbound role falls back to the role `default`, then to the only model; what can be no role, such as
+        `provider/name` or `gpt-5`, to nothing.
 
         Raises:
             PoolError: no such role or model; says how to bind one.
         """
-        models = {spec.name: spec for spec in self.models}
+        models = self._models_by_name
         wanted = self._roles.get(role_or_name, role_or_name)
         if wanted in models:
             return models[wanted]
         by_short = [spec for spec in models.values() if spec.short_name == wanted]
         if len(by_short) == 1:
             return by_short[0]
-        may_fall_back = role_or_name not in self._roles and "/" not in role_or_name
+        # A name that was meant for one model must not lead to another one; a role is a keyword of `bind`.
+        may_fall_back = role_or_name not in self._roles and role_or_name.isidentifier()
         if may_fall_back and "default" in self._roles and role_or_name != "default":
             return self.model("default")
         if may_fall_back and len(models) == 1:
@@ -388,6 +396,35 @@ class Pool:
             return Pool._lazily(importer, patterns, roles, self._aliases)
         more = named_models(names_of_roles(bound), self.members, self._manager)
         return self._copy((*self.members, *more) if more else None, roles=roles)
+
+    def led_by(self, model: ModelSpec | str) -> Pool:
+        """With the role `orchestrator` bound to a model; the same pool again as long as the same models lead.
+
+        Args:
+            model: a spec, which becomes a member if there is none of its name; else a role or name.
+
+        Raises:
+            PoolError: as `model` and `bind`.
+        """
+        led = self._led.get(model)
+        if led is None:
+            if len(self._led) >= _LEADERS:
+                del self._led[next(iter(self._led))]
+            led = self._led[model] = self._bound_to(model)
+        return led
+
+    @cached_property
+    def _led(self) -> dict[ModelSpec | str, Pool]:
+        return {}
+
+    def _bound_to(self, model: ModelSpec | str) -> Pool:
+        if isinstance(model, ModelSpec):
+            known = self if model.name in self else self.adding(model)
+            return known.bind(orchestrator=model.name)
+        if "/" in model and model not in self:
+            return self.bind(orchestrator=model)
+        found = self.model(model)
+        return self if self._roles.get("orchestrator") == found.name else self.bind(orchestrator=found.name)
 
     def offering(self, *patterns: str) -> Pool:
         """With each model that matches offered to the orchestrator as an agent, `ask_<name>`.
@@ -520,6 +557,13 @@ class Pool:
         }
 
     @cached_property
+    def fingerprints(self) -> dict[str, str]:
+        """What tells whether a member has changed, by name: 12 digits of the SHA-256 of what the outside sees of it."""
+        # A description may hold lone surrogates, which strict UTF-8 refuses.
+        seen = ((member.name, member.canonical.encode("utf-8", "surrogatepass")) for member in self.members)
+        return {name: hashlib.sha256(text).hexdigest()[:12] for name, text in seen}
+
+    @cached_property
     def id(self) -> str:
         """16 hex digits of the SHA-256 of `to_json()`: equal pools have equal ids, in every process."""
         members = ",".join(member.canonical for member in self.members)
@@ -565,6 +609,17 @@ class Pool:
     def to_openai(self) -> list[dict[str, Any]]:
         """The action space as OpenAI-style function objects."""
         return [function_object(visible, self.card(spec), spec.input_schema) for visible, spec in self.actions]
+
+    @property
+    def functions(self) -> FunctionObjects:
+        """As `to_openai`, made once and shared by all runs, so nobody may change it."""
+        # A hook of a plugin may say something else each time.
+        hooked = self._manager is not None and bool(self._manager.describe_hooks())
+        return FunctionObjects(self.to_openai()) if hooked else self._functions
+
+    @cached_property
+    def _functions(self) -> FunctionObjects:
+        return FunctionObjects(self.to_openai())
 
     def card(self, spec: ToolSpec) -> str:
         """The text that the orchestrator reads about a tool or agent: the first hook's, else its own or its model's."""

@@ -49,12 +49,11 @@ from .setup import (
     RESUMABLE,
     chosen_sampling,
     decisions_about,
-    fingerprint,
     input_setup,
     recorded_sampling,
     refuse_changes,
 )
-from .shared_model import SharedModel
+from .shared_model import leader
 from .stepped import SteppedRun
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ class Orchestrator(Generic[OutputT]):
         check_options(executor=executor, sampling=sampling, duplicates=duplicates, before=before, after=after)
         check_options(approve=approve, instructions=instructions, arrange=arrange)
         self.model = model
-        self._leader = ModelSpec("orchestrator", lambda: SharedModel(model)) if isinstance(model, Model) else None
+        self._leader = leader(model) if isinstance(model, Model) else model
         self._chosen = strategy is not None
         strategy = DEFAULT_STRATEGY if strategy is None else strategy
         self.strategy = installed_strategy(strategy)() if isinstance(strategy, str) else strategy
@@ -536,23 +535,11 @@ class Orchestrator(Generic[OutputT]):
 
     def _with_model(self, pool: Pool) -> Pool:
         """The pool with the orchestrator's model bound to its role."""
-        nothing = not pool.actions and self._following(pool).needs_members
-        step = (_OFFER if nothing and pool.models else "add members") + _OR_ALONE
-        if nothing and not isinstance(self.model, str):
-            raise PoolError(_NOTHING_TO_LEAD + step)
-        if self._leader is not None:
-            return pool.adding(self._leader).bind(orchestrator=self._leader.name)
-        assert not isinstance(self.model, Model)
-        if isinstance(self.model, ModelSpec):
-            known = pool if self.model.name in pool else pool.adding(self.model)
-            return known.bind(orchestrator=self.model.name)
-        if nothing:
-            pool.model(self.model)  # a wrong name is the more helpful error
-            raise PoolError(_NOTHING_TO_LEAD + step)
-        if "/" in self.model and self.model not in pool:
-            return pool.bind(orchestrator=self.model)
-        found = pool.model(self.model)
-        return pool if pool.roles.get("orchestrator") == found.name else pool.bind(orchestrator=found.name)
+        if not pool.actions and self._following(pool).needs_members:
+            if isinstance(self._leader, str):
+                pool.model(self._leader)  # a wrong name is the more helpful error
+            raise PoolError(_NOTHING_TO_LEAD + (_OFFER if pool.models else "add members") + _OR_ALONE)
+        return pool.led_by(self._leader)
 
     def _arranged(self, question: str, pool: Pool) -> Pool:
         """The pool of a run on a question."""
@@ -568,8 +555,7 @@ class Orchestrator(Generic[OutputT]):
     def _begin(self, strategy: Strategy, question: str, pool: Pool, budget: Budget, sampling: Sampling) -> Machine:
         """The run's machine; what the strategy cannot do with this pool is said before anything has run."""
         remaining = budget.whole(_rounds(strategy, budget))
-        tools = pool.to_openai()
-        context = TaskContext(question, tools, budget.rounds, budget.parallel, remaining, sampling)
+        context = TaskContext(question, pool.functions, budget.rounds, budget.parallel, remaining, sampling)
         return strategy.begin(context)
 
     @property
@@ -626,12 +612,12 @@ class Orchestrator(Generic[OutputT]):
 
     def _setup(self, strategy: Strategy, pool: Pool, budget: Budget) -> dict[str, Any]:
         # Recorded for `replay`, which has no pool to make them from.
-        tools = {"tools": pool.to_openai()} if strategy.reads_tools else {}
+        tools = {"tools": pool.functions} if strategy.reads_tools else {}
         return {
             **tools,
             "strategy": strategy.to_json(),
             "pool": pool.id,
-            "members": {member.name: fingerprint(member) for member in pool.members},
+            "members": pool.fingerprints,
             "roles": pool.roles,
             **({"aliases": aliases} if (aliases := pool.aliases) else {}),
             "budget": budget.to_json(),

@@ -7,12 +7,37 @@ connections in the middle of all others.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from concertino.core.model import ChatRequest, Model, Reply
+from concertino.members.specs import ModelSpec
 
 # By model object and for the whole process, since several orchestrators may hold the same one.
 _users: WeakKeyDictionary[Model, int] = WeakKeyDictionary()
+_leaders: WeakKeyDictionary[Model, ModelSpec] = WeakKeyDictionary()
+
+
+def leader(model: Model) -> ModelSpec:
+    """The member that a model object is while it leads: one per object, so that pools know it again."""
+    spec = _leaders.get(model)
+    if spec is None:
+        spec = _leaders[model] = ModelSpec("orchestrator", _Sharing(model))
+    return spec
+
+
+class _Sharing:
+    """Makes the hold of each run. Weak, because pools keep the spec; the orchestrator of a run keeps the model."""
+
+    __slots__ = ("_model",)
+
+    def __init__(self, model: Model) -> None:
+        self._model = ref(model)
+
+    def __call__(self) -> SharedModel:
+        model = self._model()
+        if model is None:
+            raise ReferenceError("the model object that led is gone; keep its Orchestrator as long as a run needs it")
+        return SharedModel(model)
 
 
 class SharedModel(Model):

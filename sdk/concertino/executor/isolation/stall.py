@@ -106,8 +106,6 @@ class _WatchedLoop:
     def look(self, collecting: Callable[[], float]) -> float:
         """Ask, or see whether the last question was answered. Gives the seconds until the next look."""
         watches = list(self.watches)
-        if not watches or self._loop.is_closed():
-            return _IDLE_SECONDS
         patience = min(watch.patience for watch in watches)
         # Five looks per patience, and at least 20 ms apart, or the watching itself would load the loop.
         pause = max(0.02, patience / 5)
@@ -205,9 +203,11 @@ class _Watcher:
             while True:
                 time.sleep(pause)
                 with self._lock:
+                    for loop in [loop for loop in self._loops if loop.is_closed()]:
+                        del self._loops[loop]  # its executors were not closed
                     if self._loops:
                         unused_since = time.monotonic()
-                        pause = min(loop.look(self._seconds_collecting) for loop in self._loops.values())
+                        pause = min(watched.look(self._seconds_collecting) for watched in self._loops.values())
                     elif time.monotonic() - unused_since > _IDLE_SECONDS:
                         self._thread = None
                         return

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.errors import UsageError
+from concertino.core.function_objects import made_once
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
@@ -116,9 +117,8 @@ class AgentGraphMachine(Conversation):
         self.parallel = context.parallel
         self.rounds = min(settings.max_rounds, context.rounds or settings.max_rounds)
         self.sink = ""
-        system = prompts.system_prompt(
-            self.tools, settings.dom, settings.prepend_task, settings.max_agents, settings.prompt
-        )
+        form = (settings.dom, settings.prepend_task, settings.max_agents, settings.prompt)
+        system = made_once(self.tools, prompts.system_prompt, *form)
         self.messages = [Message("system", system), Message("user", context.question)]
 
     # -- replies and observations ----------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 from concertino.core.format_issue import FormatIssue
+from concertino.core.function_objects import FunctionObjects
 from concertino.core.model import Message, Reply
 from concertino.core.plan import Call, Plan
 
@@ -36,7 +37,7 @@ class Conversation(Machine):
     def __init__(self, settings: Strategy, context: TaskContext) -> None:
         self.settings = settings
         self.question = context.question
-        self.tools = list(context.tools)
+        self.tools = FunctionObjects.of(context.tools)
         self.phase: Phase = "ask"
         self.round = 0
         self.asked = 0
@@ -115,7 +116,7 @@ class Conversation(Machine):
             "settings": self.settings.to_json(),
             **{name: getattr(self, name) for name in _PLAIN},
             # Not from the pool of the day: a restored run must read the last text with the tools that the model saw.
-            "tools": self.tools,
+            "tools": list(self.tools),
             "reading": None if self.last_reading is None else self.last_reading.to_json(),
             "final": [self.final.answer, self.final.stop, self.final.detail],
             "messages": [message.to_json() for message in self.messages],
@@ -133,7 +134,7 @@ class Conversation(Machine):
         """Take everything but the settings from a dump."""
         for name in _PLAIN:
             setattr(self, name, dumped[name])
-        self.tools = list(dumped["tools"])
+        self.tools = FunctionObjects(dumped["tools"])
         read = dumped["reading"]
         self.last_reading = None if read is None else Reading.from_json(read)
         self.final = Done(*dumped["final"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from concertino.core.format_issue import FormatIssue
@@ -63,6 +64,8 @@ A node calls a tool with one text, or with its arguments as an object: {name}({{
 {tools}
 """
 
+_TAGS_SHOWN = 8
+"""Tags that a fault names; the system message has all of them."""
 GO_ON = "The plan is noted. Now make the calls of the tasks that depend on nothing, all in one turn."
 NO_CALL = (
     "PARSE_ERR: your text holds neither a call nor an answer. Write <think>...</think>, then {call_tags}, or "
@@ -77,7 +80,7 @@ _FAULTY = """PARSE_ERR: nothing was run. Correct this, and write the turn again:
 
 def system_prompt(
     tools: Sequence[Mapping[str, Any]],
-    call_tags: Mapping[str, str],
+    call_tags: Sequence[tuple[str, str]],
     rounds: int,
     parallel: int,
     graph: bool,
@@ -87,7 +90,7 @@ def system_prompt(
 
     Args:
         tools: all members on offer.
-        call_tags: visible names of the members by the tags that call them; of several tags of one member, the first is
+        call_tags: tags and the visible names of the members that they call; of several tags of one member, the first is
             shown.
         rounds: turns with calls.
         parallel: calls in one turn.
@@ -96,17 +99,17 @@ def system_prompt(
     """
     offers = Offers(tools)
     # Reversed, so that the first tag of a member wins.
-    shown = {name: call_tag for call_tag, name in reversed(list(call_tags.items()))}
+    shown = {name: call_tag for call_tag, name in reversed(call_tags)}
     if prompt == "brief":
         called = {name: f"<{call_tag}>" for name, call_tag in shown.items()}
         listed = [offer for offer in offers.values() if graph or offer.name in shown]
         return f"{_BRIEF.format(parallel=parallel, rounds=rounds)}\n{member_list(listed, called)}"
     lines = [
         _CALL_TAG.format(call_tag=call_tag, description=_about(offers[name].description if name in offers else ""))
-        for call_tag, name in call_tags.items()
+        for call_tag, name in call_tags
         if shown[name] == call_tag
     ]
-    drawn = _GRAPH.format(name=next(iter(call_tags)), tools=_tools(offers, shown)) if graph and call_tags else ""
+    drawn = _GRAPH.format(name=call_tags[0][0], tools=_tools(offers, shown)) if graph and call_tags else ""
     return _SYSTEM.format(call_tags="\n".join(lines), graph=drawn, parallel=parallel, rounds=rounds)
 
 
@@ -154,4 +157,6 @@ def render_faults(text: str, faults: Iterable[FormatIssue]) -> str:
 
 def render_no_call(call_tags: Iterable[str]) -> str:
     """A turn without a call and without an answer."""
-    return NO_CALL.format(call_tags=" or ".join(f"<{call_tag}>...</{call_tag}>" for call_tag in call_tags))
+    tags = list(islice(call_tags, _TAGS_SHOWN + 1))
+    shown = [f"<{call_tag}>...</{call_tag}>" for call_tag in tags[:_TAGS_SHOWN]]
+    return NO_CALL.format(call_tags=" or ".join([*shown, *(["another tag from above"] if tags[_TAGS_SHOWN:] else [])]))

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.errors import UsageError
+from concertino.core.function_objects import made_once
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
@@ -135,7 +136,7 @@ class DependencyPlan(Strategy):
             max_rounds=min(self.max_rounds, context.rounds or self.max_rounds),
             max_parallel=min(self.max_parallel, context.parallel or self.max_parallel),
         )
-        return DependencyPlanMachine(settings, context, resolve_call_tags(self.tools, Offers(context.tools)))
+        return DependencyPlanMachine(settings, context, resolve_call_tags(self.tools, made_once(context.tools, Offers)))
 
     def restore(self, dumped: Mapping[str, Any]) -> DependencyPlanMachine:
         return DependencyPlanMachine.restored(DependencyPlan.from_json(dumped["settings"]), dumped)
@@ -208,9 +209,9 @@ class DependencyPlanMachine(Conversation):
         self.tasks: tuple[PlanTask, ...] = ()
         self.read_as = (False, False)
         self.answers: tuple[str, ...] = ()
-        system = prompts.system_prompt(
-            self.tools, self.call_tags, settings.max_rounds, settings.max_parallel, settings.graph, settings.prompt
-        )
+        tags = tuple(self.call_tags.items())
+        form = (settings.max_rounds, settings.max_parallel, settings.graph, settings.prompt)
+        system = made_once(self.tools, prompts.system_prompt, tags, *form)
         question = context.question
         if settings.show_budget:
             question += render_remaining(context.remaining)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.errors import UsageError
 from concertino.core.format_issue import FormatIssue
+from concertino.core.function_objects import made_once, names_of
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
@@ -82,7 +83,7 @@ class ParallelRounds(Strategy):
         Raises:
             UsageError: a member of the pool is visible under the name of the call that ends the run.
         """
-        if any(tool["function"]["name"] == prompts.FINAL for tool in context.tools):
+        if prompts.FINAL in names_of(context.tools):
             raise UsageError(f"a member is visible as {prompts.FINAL!r}, which ends a run; give it an alias")
         settings = replace(
             self,
@@ -126,8 +127,9 @@ class ParallelRoundsMachine(Conversation):
         self.names: list[str] = []
         self.native_ids: list[str] = []
         self.sources = Sources(context.question)
-        system = prompts.system_prompt(
+        system = made_once(
             self.tools,
+            prompts.system_prompt,
             settings.max_rounds,
             settings.max_parallel,
             settings.native,

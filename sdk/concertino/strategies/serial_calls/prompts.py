@@ -91,7 +91,6 @@ def answer_tool(name: str, boxed: bool) -> dict[str, Any]:
 
 def system_prompt(
     tools: Sequence[Mapping[str, Any]],
-    *,
     rounds: int,
     answer: str,
     by_member: bool,

@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.errors import UsageError
+from concertino.core.function_objects import FunctionObjects, made_once, names_of
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation, Status
 from concertino.core.plan import Call, Plan
@@ -134,7 +135,7 @@ class SerialCalls(Strategy):
         Raises:
             UsageError: the pool has no member that gives the answer, or has one where the strategy's own tool does.
         """
-        names = [tool["function"]["name"] for tool in context.tools]
+        names = names_of(context.tools)
         own = self.answer_tool
         if not self.by_member and own in names:
             raise UsageError(
@@ -144,7 +145,7 @@ class SerialCalls(Strategy):
         if self.by_member and names and own not in names:
             raise UsageError(
                 f"no member is visible as {own!r}, whose result would be the answer; there are "
-                f"{', '.join(names[:8])}; alias one, or write SerialCalls(answering='argument') in a chat"
+                f"{', '.join(sorted(names)[:8])}; alias one, or write SerialCalls(answering='argument') in a chat"
             )
         settings = replace(self, max_rounds=min(self.max_rounds, context.rounds or self.max_rounds))
         return SerialCallsMachine(settings, context)
@@ -198,16 +199,17 @@ class SerialCallsMachine(Conversation):
         self.messages = []
         if not settings.by_member:
             boxed = settings.boxed_answers or settings.prompt == "brief"
-            self.tools.append(prompts.answer_tool(settings.answer_tool, boxed))
+            self.tools = made_once(self.tools, _with_answer, settings.answer_tool, boxed)
         if settings.form == "chat":
-            system = prompts.system_prompt(
+            system = made_once(
                 self.tools,
-                rounds=settings.max_rounds,
-                answer=settings.answer_tool,
-                by_member=settings.by_member,
-                native=settings.native,
-                prompt=settings.prompt,
-                references=settings.references,
+                prompts.system_prompt,
+                settings.max_rounds,
+                settings.answer_tool,
+                settings.by_member,
+                settings.native,
+                settings.prompt,
+                settings.references,
             )
             question = prompts.user_prompt(context.question, settings.preference)
             question += render_remaining(context.remaining) if settings.show_budget else ""
@@ -247,8 +249,8 @@ class SerialCallsMachine(Conversation):
         turn = read_turn(
             reply,
             # The executor tells a chat that a tool is unknown; the `qa` prompt has no place for that.
-            tools={tool["function"]["name"] for tool in self.tools} if qa and self.tools else (),
-            choices=choices_by_tool(self.tools),
+            tools=names_of(self.tools) if qa and self.tools else (),
+            choices=made_once(self.tools, choices_by_tool),
             strict=self.settings.strict,
         )
         if self.settings.native and not qa and not (turn.calls or turn.answer or turn.message):
@@ -417,3 +419,8 @@ def _alias(call: Call) -> str:
     """Who was asked for the answer."""
     alias = arguments_of(call).get("model", "")
     return alias if isinstance(alias, str) else ""
+
+
+def _with_answer(tools: Sequence[Mapping[str, Any]], name: str, boxed: bool) -> FunctionObjects:
+    """The members, and the tool that ends the run."""
+    return FunctionObjects((*tools, prompts.answer_tool(name, boxed)))
