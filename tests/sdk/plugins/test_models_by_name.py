@@ -105,6 +105,14 @@ def test_a_name_that_no_model_has_comes_with_one_that_works(maker: PluginManager
         ct.Orchestrator(name).run_sync("q")
 
 
+@pytest.mark.parametrize("name", ["gpt-5", "openai:gpt-5", "gpt-5.4-mini", "maker/x"])
+def test_a_name_that_can_be_no_role_never_leads_to_another_model(maker: PluginManager, name: str) -> None:
+    pool = ct.Pool.of(add, default="maker/w")
+    with pytest.raises(ct.PoolError, match=f"no model or role {name!r}; there are maker/w, default; "):
+        pool.model(name)
+    assert pool.model("critic").name == "maker/w"
+
+
 def test_an_agent_that_asks_a_model_of_no_pool_reads_where_to_name_it(maker: PluginManager) -> None:
     pool = ct.Pool.of(worker="maker/w")
     said = r"pool.bind\(worker='maker/x'\); an agent names it in models=\('maker/x',\)"
