@@ -42,7 +42,7 @@ from concertino.traces.trace import header
 from .handle import RunHandle, forget_request
 from .loop import Listener, RunLoop, RunSettings
 from .options import answer_type_of, check_options, guards_of, own_hooks
-from .preflight import check_attachments, check_budget, check_listener, current_pool, path_of, trace_path
+from .preflight import check_attachments, check_budget, check_guards, check_listener, current_pool, path_of, trace_path
 from .run import OutputT, Run, RunError
 from .run_input import PLAIN_INPUT, Question, RunInput, read_question
 from .setup import (
@@ -252,6 +252,7 @@ class Orchestrator(Generic[OutputT]):
             run_id = run_id or new_run_id()
             target = None if trace is None else trace_path(trace, run_id)
             check_listener(on_event)
+            check_guards(self.guards, pool)
             check_budget(pool, budget)
             given = self._given(strategy, RunContext(run_id, asked, deps), history, stream_text, attached)
             check_attachments(pool, given.attachments)

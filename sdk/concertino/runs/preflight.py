@@ -5,8 +5,11 @@ Invariant: a run that is refused here has paid nothing, called nothing and left 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from concertino.core.attachment import Attachment
 from concertino.core.budget import Budget
@@ -18,6 +21,12 @@ from concertino.members.specs import ToolSpec
 from concertino.pool.live import LivePool
 from concertino.pool.pool import Pool
 from concertino.traces import TraceStore
+
+if TYPE_CHECKING:
+    from concertino.members.guards import Guard
+
+logger = logging.getLogger("concertino")
+_WARNED_OF: WeakSet[Guard] = WeakSet()
 
 
 def current_pool(pool: Pool | LivePool, budget: object) -> Pool:
@@ -69,6 +78,24 @@ def check_budget(pool: Pool, budget: Budget) -> None:
             )
     if budget.calls == 0:
         raise BudgetError("budget calls=0 fits no call; leave it out for no limit")
+
+
+def check_guards(guards: Sequence[Guard], pool: Pool) -> None:
+    """Warn, once a guard, of one that looks at calls of no member: a misspelt name would let everything pass.
+
+    It is no error, for a guard may belong to programs with several pools.
+    """
+    for guard in guards:
+        if not guard.only or guard in _WARNED_OF:
+            continue
+        members = [spec for _, spec in pool.actions]
+        own = [tool for spec in members for tool in getattr(spec, "toolbox", ())]
+        if not any(guard.looks_at(member) for member in (*members, *own)):
+            from concertino.schema import suggestion
+
+            _WARNED_OF.add(guard)
+            there = suggestion(guard.only[0], [spec.name for spec in members])
+            logger.warning("guard %r: only=%r fits no member of the pool; %s", guard.name, guard.only, there)
 
 
 def check_attachments(pool: Pool, attachments: Sequence[Attachment]) -> None:

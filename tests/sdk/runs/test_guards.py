@@ -534,3 +534,20 @@ async def test_other_guards_than_before_are_refused_on_resume(tmp_path: Path) ->
         await leader(calls(("pay", {})), guards=[]).resume(path, pool=ct.Pool.of(pay), decisions={"1.1": True})
     done = await leader(guards=[passes]).resume(path, pool=ct.Pool.of(pay), decisions={"1.1": True})
     assert done.answer == "paid"
+
+
+async def test_a_guard_whose_members_are_not_in_the_pool_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    @ct.guard("call", only="pya")
+    def limit(call: ct.GuardedCall) -> ct.Deny:
+        return ct.Deny("too much")
+
+    @ct.guard("call", only=["pay", "elsewhere/*"])
+    def other(call: ct.GuardedCall) -> None:
+        return None
+
+    shop = Shop()
+    leader = ct.Orchestrator(ScriptedModel(ANSWER, ANSWER), guards=[limit, other])
+    for _ in range(2):
+        await leader.run("q", pool=shop.pool)
+    told = [record.getMessage() for record in caplog.records if record.name == "concertino"]
+    assert told == ["guard 'limit': only=('pya',) fits no member of the pool; did you mean 'pay'?"]
