@@ -109,7 +109,7 @@ class DependencyPlan(Strategy):
         outline: Sequence[OutlineStep] = (),
         **_: Any,
     ) -> str:
-        call_tags = resolve_call_tags(self.tools, Offers(tools)) if tools else {}
+        call_tags = resolve_call_tags(tools, tuple(self.tools.items())) if tools else {}
         tasks = [
             PlanTask(f"T{number}", step.text, tuple(f"T{need + 1}" for need in step.needs))
             for number, step in enumerate(outline, 1)
@@ -136,7 +136,8 @@ class DependencyPlan(Strategy):
             max_rounds=min(self.max_rounds, context.rounds or self.max_rounds),
             max_parallel=min(self.max_parallel, context.parallel or self.max_parallel),
         )
-        return DependencyPlanMachine(settings, context, resolve_call_tags(self.tools, made_once(context.tools, Offers)))
+        call_tags = made_once(context.tools, resolve_call_tags, tuple(self.tools.items()))
+        return DependencyPlanMachine(settings, context, call_tags)
 
     def restore(self, dumped: Mapping[str, Any]) -> DependencyPlanMachine:
         return DependencyPlanMachine.restored(DependencyPlan.from_json(dumped["settings"]), dumped)
@@ -156,26 +157,31 @@ def _as_queries(calls: Sequence[Call], call_tags: Mapping[str, str]) -> dict[str
     return {tags[calls[0].name]: texts} if len(names) == 1 and names <= tags.keys() else None
 
 
-def resolve_call_tags(tools: Mapping[str, str], offers: Offers) -> dict[str, str]:
+def resolve_call_tags(tools: Sequence[Mapping[str, Any]], named: tuple[tuple[str, str], ...]) -> dict[str, str]:
     """Visible names of the members by the tags that call them.
+
+    Args:
+        tools: all members on offer.
+        named: tags with the names of their members; without any, the search tags or the members' own names.
 
     Raises:
         UsageError: a tag has no member to answer it, or one that takes no text.
     """
-    if not tools:
+    offers = Offers(tools)
+    if not named:
         found = next((name for name in _SEARCH_TAGS if name in offers), "")
         if found:
             return _taking_text(dict.fromkeys(_SEARCH_TAGS, found), offers)
-        named = {
+        own_names = {
             name: name for name in offers if offers[name].input and _CALL_TAG.fullmatch(name) and name not in _TAKEN
         }
-        if not named:
+        if not own_names:
             raise UsageError(
                 f"no member of the pool takes a text, so nothing can answer <search>; name one: "
                 f"DependencyPlan(tools={{'search': ...}}); the pool has {', '.join(list(offers)[:12]) or 'none'}"
             )
-        return named
-    return _taking_text({call_tag: _visible(call_tag, name, offers) for call_tag, name in tools.items()}, offers)
+        return own_names
+    return _taking_text({call_tag: _visible(call_tag, name, offers) for call_tag, name in named}, offers)
 
 
 def _visible(call_tag: str, name: str, offers: Offers) -> str:
