@@ -102,6 +102,13 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     )
 
 
+def always_loaded() -> tuple[str, ...]:
+    """Plugins whose hooks count in every run; every run asks, and mostly there is no file."""
+    if "CONCERTINO_CONFIG" not in os.environ and not os.path.isfile(FILE_NAME):  # noqa: PTH113 (quicker)
+        return ()
+    return load_settings().always
+
+
 def provider_tables(file: Path, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, ProviderSettings]:
     """The tables `[providers.<name>]` of a file, by name."""
     return {

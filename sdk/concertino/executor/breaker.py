@@ -59,7 +59,8 @@ class Breaker:
         self.opened = 0
         self.reopens_at = 0.0
         self._clock = clock
-        self._random = rng or random.Random()
+        # The one of the process by default: to make and seed another one costs more than a call.
+        self._random = rng.random if rng is not None else random.random
         self._consecutive = 0
         self._outcomes: deque[tuple[float, bool]] = deque()
         self._probing = False
@@ -120,4 +121,4 @@ class Breaker:
         self._probing = False
         length = min(self.policy.open_for * self.opened, self.policy.longest)
         # Jitter, so that processes whose breakers opened together do not all probe at one moment.
-        self.reopens_at = self._clock() + length * (1 + self.policy.jitter * self._random.random())
+        self.reopens_at = self._clock() + length * (1 + self.policy.jitter * self._random())

@@ -179,7 +179,7 @@ class Executor:
             for opened in self.bindings.take_models():
                 runtime.leaving(loop.create_task(close_quietly(opened)))
         self._loop = loop
-        runtime.deadlines = Deadlines(loop)
+        runtime.deadlines = Deadlines.of(loop)
         watch(loop)
         self._watch = StallWatch(loop, lambda: bool(runtime.tasks), runtime.limits.stall, runtime.whose, runtime.blame)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from concertino.core.observation import Observation
-from concertino.core.settings import load_settings
+from concertino.core.settings import always_loaded
 from concertino.members.specs import ToolSpec
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def plugin_hooks(pool: Pool) -> tuple[Hooks, Hooks]:
     manager = pool.manager
     if manager is None:
         # A pool made by hand has only the hooks of plugins that are always loaded, so mostly there is nothing to find.
-        if not load_settings().always:
+        if not always_loaded():
             return (), ()
         from concertino.plugins import default_manager
 

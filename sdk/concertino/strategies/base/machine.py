@@ -18,6 +18,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -368,7 +369,12 @@ class Strategy(ABC):
 
     def to_json(self) -> dict[str, Any]:
         """Name and settings, as a trace keeps them."""
-        return {"name": self.name, **(asdict(self) if is_dataclass(self) else {})}
+        return {"name": self.name, **self._settings}
+
+    @cached_property
+    def _settings(self) -> dict[str, Any]:
+        # Made once, since every run records it.
+        return asdict(self) if is_dataclass(self) else {}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Strategy:
