@@ -108,3 +108,15 @@ def test_a_cost_that_is_a_number_is_refused_with_the_line_to_write() -> None:
     cost: Any = 3
     with pytest.raises(ct.SpecError, match=r"cost=3; expected a Cost, such as Cost\(units=3\)"):
         ct.tool(name="a", description="A.", cost=cost)(lambda: 1)
+
+
+def test_a_misspelt_field_of_a_copy_is_refused_with_the_one_that_was_meant() -> None:
+    @ct.tool
+    def pay(amount: float) -> float:
+        """Pay."""
+        return amount
+
+    with pytest.raises(ct.SpecError, match="tool 'pay': unknown option 'aproval'; did you mean 'approval'"):
+        pay.with_(aproval=True)
+    with pytest.raises(ct.SpecError, match="tool 'pay': unknown option 'timeot'; did you mean 'timeout'"):
+        ct.Pool.of(pay).adjust("pay", timeot=5)

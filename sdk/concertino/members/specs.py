@@ -105,8 +105,23 @@ class _NamedSpec:
         raise NotImplementedError
 
     def with_(self, **changes: Any) -> Self:
-        """A copy with some fields changed."""
-        return replace(self, **changes)
+        """A copy with some fields changed.
+
+        Raises:
+            SpecError: it has no such field, or a value cannot be.
+        """
+        try:
+            return replace(self, **changes)
+        except TypeError:
+            known = [each.name for each in fields(self) if each.init]
+            unknown = next((name for name in changes if name not in known), None)
+            if unknown is None:
+                raise
+            from concertino.schema import suggestion
+
+            raise SpecError(
+                f"{self.kind} {self.name!r}: unknown option {unknown!r}; {suggestion(unknown, known)}"
+            ) from None
 
 
 @dataclass(frozen=True, eq=False)
