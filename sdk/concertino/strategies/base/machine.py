@@ -18,7 +18,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -30,6 +30,8 @@ from concertino.core.plan import Call, Plan
 
 if TYPE_CHECKING:
     from .answer_reader import AnswerReader
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +287,11 @@ class Machine(ABC):
         """Plain JSON data from which `Strategy.restore` makes the same machine."""
 
 
+@cache
+def _field_names(kind: type[Strategy]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+
+
 class Strategy(ABC):
     """A paradigm: what the model is shown, how its text is read, how observations are shown back, when to stop.
 
@@ -369,12 +376,10 @@ class Strategy(ABC):
 
     def to_json(self) -> dict[str, Any]:
         """Name and settings, as a trace keeps them."""
-        return {"name": self.name, **self._settings}
-
-    @cached_property
-    def _settings(self) -> dict[str, Any]:
-        # Made once, since every run records it.
-        return asdict(self) if is_dataclass(self) else {}
+        # Every run records it, and most settings are numbers and words, which `asdict` would look at for long.
+        settings = {name: getattr(self, name) for name in _field_names(type(self))}
+        plain = all(type(value) in _PLAIN for value in settings.values())
+        return {"name": self.name, **(settings if plain or not is_dataclass(self) else asdict(self))}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Strategy:
