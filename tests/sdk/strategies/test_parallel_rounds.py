@@ -284,3 +284,9 @@ def test_settings_survive_a_round_trip() -> None:
 def test_settings_that_allow_nothing_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ct.UsageError, match=f"ParallelRounds\\({next(iter(settings))}="):
         ParallelRounds(**settings)
+
+
+@pytest.mark.parametrize("value", ["many", True, 2.5])
+def test_a_setting_that_is_no_whole_number_is_refused(value: Any) -> None:
+    with pytest.raises(ct.UsageError, match=r"ParallelRounds\(max_rounds=.*: expected a whole number, at least 1"):
+        ParallelRounds(max_rounds=value)

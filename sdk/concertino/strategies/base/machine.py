@@ -314,15 +314,20 @@ class Strategy(ABC):
         """A machine from `Machine.dump`."""
 
     def _require_at_least(self, **least: int) -> None:
-        """Refuse settings below a value; `None` leaves a setting out.
+        """Refuse settings that are no whole numbers, or below a value; `None` leaves a setting out.
 
         Raises:
             UsageError: names the setting and its least value.
         """
         for name, lowest in least.items():
             value = getattr(self, name)
-            if value is not None and value < lowest:
-                raise UsageError(f"{type(self).__name__}({name}={value!r}): expected at least {lowest}")
+            if value is None:
+                continue
+            place = f"{type(self).__name__}({name}={value!r})"
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise UsageError(f"{place}: expected a whole number, at least {lowest}")
+            if value < lowest:
+                raise UsageError(f"{place}: expected at least {lowest}")
 
     @property
     def parts(self) -> Mapping[str, str]:
