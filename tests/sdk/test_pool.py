@@ -243,3 +243,17 @@ def test_a_model_that_an_agent_names_in_full_joins_the_pool_with_it() -> None:
     said = r"agent 'boss' needs a model: the pool has no model 'toi/leader'.* did you mean 'toy'"
     with pytest.raises(ct.PoolError, match=said):
         ct.Pool.of(ct.Orchestrator("toi/leader").as_agent("boss", "Leads."))
+
+
+def test_a_role_that_is_no_name_is_refused_with_what_was_expected() -> None:
+    wrong: Any = 3
+    with pytest.raises(ct.PoolError, match="role 'worker' = 3; expected the name of a model"):
+        POOL.bind(worker=wrong)
+
+
+def test_limits_of_another_type_are_refused() -> None:
+    wrong: Any = "many"
+    with pytest.raises(ct.UsageError, match=r"Limits\(calls='many'\): expected at least 1"):
+        ct.Limits(calls=wrong)
+    with pytest.raises(ct.UsageError, match="limits='many': expected Limits, such as"):
+        ct.Executor(wrong)

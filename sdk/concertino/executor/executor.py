@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from concertino.core.approval import Approver, Decision
 from concertino.core.attachment import with_attachments
 from concertino.core.budget import Budget
+from concertino.core.errors import UsageError
 from concertino.core.events import Event
 from concertino.core.observation import CallFailed, Observation, Status
 from concertino.core.plan import Call, Plan
@@ -68,6 +69,8 @@ class Executor:
         retries: RetryPolicy | None = None,
         breaker: BreakerPolicy | None = None,
     ) -> None:
+        if not isinstance(limits, Limits | None):
+            raise UsageError(f"limits={limits!r}: expected Limits, such as Limits(calls=8)")
         limits = limits or Limits()
         self.runtime = Runtime(limits, retries or RetryPolicy())
         self.bindings = Bindings(limits, breaker or BreakerPolicy())

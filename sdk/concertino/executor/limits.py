@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from concertino.core.errors import UsageError
+from concertino.core.usage import is_amount
 
 UNLIMITED = 2**30
 """Places of a gate that is never full."""
@@ -42,8 +43,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("calls", "threads", "queue", "depth"):
-            if getattr(self, name) < 1:
+            if not is_amount(getattr(self, name), 1):
                 raise UsageError(f"Limits({name}={getattr(self, name)!r}): expected at least 1")
         for name, places in self.per_provider.items():
-            if places < 1:
+            if not is_amount(places, 1):
                 raise UsageError(f"Limits(per_provider={{{name!r}: {places!r}}}): expected at least 1")

@@ -389,6 +389,9 @@ class Pool:
         Raises:
             PoolError: no model of that name, or its provider is not installed.
         """
+        for role, name in roles.items():
+            if not isinstance(name, str):
+                raise PoolError(f"role {role!r} = {name!r}; expected the name of a model, such as 'provider/name'")
         bound = {role: full_name(name) for role, name in roles.items()}
         roles = {**self._roles, **bound}
         if (importer := self._importer) is not None:

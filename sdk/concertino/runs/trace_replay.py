@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from concertino.core.budget import Budget
@@ -17,15 +18,17 @@ from .loop import UNHELD, RequestIds
 from .setup import recorded_sampling
 
 
-def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
+def replay(trace: Trace | str | Path, strategy: Strategy | None = None) -> Done:
     """Drive a machine from a trace, without any model or tool: the same texts and observations give the same end.
 
     Args:
+        trace: of the run, or its path.
         strategy: instead of the recorded one, to see how another reader or another limit would have continued.
 
     Raises:
         TraceError: the machine wants something that the trace does not have (says what and where).
     """
+    trace = trace if isinstance(trace, Trace) else Trace.load(trace)
     setup = trace.setup
     if strategy is None:
         strategy = installed_strategy(setup["strategy"]["name"]).from_json(setup["strategy"])

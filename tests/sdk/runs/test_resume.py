@@ -119,6 +119,7 @@ async def test_a_finished_run_cannot_be_resumed(pool: ct.Pool, led_by: Led, tmp_
 async def test_a_trace_replays_to_the_same_end_without_any_model(pool: ct.Pool, led_by: Led, tmp_path: Path) -> None:
     run = await finished(pool, led_by, tmp_path)
     assert ct.replay(ct.Trace.load(str(run.path))) == Done(run.answer, run.stop)
+    assert ct.replay(str(run.path)) == Done(run.answer, run.stop)
 
 
 async def test_a_replay_under_another_limit_says_where_it_goes_another_way(pool: ct.Pool, led_by: Led) -> None:
