@@ -1,6 +1,7 @@
 """From a typed function to the schema that the model sees."""
 
 import inspect
+import json
 from datetime import date
 from enum import Enum
 from typing import Annotated, Any, Literal
@@ -13,6 +14,7 @@ from concertino.members.signature import (
     _plain_object,
     _read_google,
     _through_pydantic,
+    _with_models,
     read_signature,
 )
 from pydantic import Field
@@ -41,6 +43,7 @@ PLAIN_FORMS: list[Any] = [
     list[str] | None,
     int | str,
 ]
+EMPTY = inspect.Parameter.empty
 DEFAULTS: list[Any] = [inspect.Parameter.empty, None, "text", 3, 2.5, True]
 
 
@@ -81,6 +84,56 @@ async def test_pydantic_types_are_described_and_arrive_as_python_values() -> Non
         arguments = {"person": {"name": "Ada", "born": "2000-01-01"}, "on": "2000-01-11"}
         [seen] = await executor.run([ct.Call("age", arguments)], ct.Pool.of(age))
     assert (seen.status, seen.content) == ("OK", "10")
+
+
+class Address(pydantic.BaseModel):
+    """Where somebody lives."""
+
+    street: str
+    number: Annotated[int, pydantic.Field(ge=1, description="of the house")] = 1
+
+
+class Family(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(title="All of them")
+    home: Address
+    members: list[Person]
+    parents: "Family | None" = None
+
+
+class Tree(pydantic.BaseModel):
+    branches: "list[Tree]" = []
+
+
+def another_address() -> type[pydantic.BaseModel]:
+    class Address(pydantic.BaseModel):
+        line: str
+
+    return Address
+
+
+@pytest.mark.parametrize(
+    ("fields", "direct"),
+    [
+        ({"home": (Address, EMPTY)}, True),
+        (
+            {"who": (Person, EMPTY), "times": (int, 3), "tags": (list[str], EMPTY), "how": (Literal["a", "b"], "a")},
+            True,
+        ),
+        ({"family": (Family, EMPTY), "home": (Address, EMPTY), "note": (str | None, None)}, True),
+        ({"tree": (Tree, EMPTY), "more": (dict[str, int], EMPTY)}, True),
+        ({"home": (Address, EMPTY), "other": (another_address(), EMPTY)}, False),
+        ({"home": (Address, Address(street="Elm"))}, False),
+        ({"homes": (list[Address], EMPTY)}, False),
+        ({"when": (date, EMPTY), "home": (Address, EMPTY)}, False),
+    ],
+)
+def test_a_signature_with_models_is_described_as_pydantic_describes_the_whole(
+    fields: dict[str, tuple[Any, Any]], direct: bool
+) -> None:
+    read = _with_models(fields)
+    assert (read is not None) is direct
+    whole, _ = _through_pydantic("whole", fields)
+    assert read is None or json.dumps(read[0]) == json.dumps(whole)
 
 
 def test_annotated_constraints_reach_the_schema() -> None:

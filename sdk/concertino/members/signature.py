@@ -12,12 +12,17 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, Union
+from weakref import WeakKeyDictionary
 
 from concertino.core.errors import SpecError
+
+Convert = Callable[[Mapping[str, Any]], dict[str, Any]]
+"""From valid arguments to those that the function takes."""
 
 _ENTRY = re.compile(r" {4}([A-Za-z_]\w*): (\S.*)")
 _SCALARS: dict[Any, str] = {
@@ -43,7 +48,7 @@ class Signature(NamedTuple):
     description: str
     schema: dict[str, Any]
     context: str
-    convert: Callable[[Mapping[str, Any]], dict[str, Any]] | None
+    convert: Convert | None
     result: Any = None
 
 
@@ -81,7 +86,7 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Signatur
     schema = _plain_object(fields)
     convert = None
     if schema is None:
-        schema, convert = _through_pydantic(label, fields)
+        schema, convert = _with_models(fields) or _through_pydantic(label, fields)
     for name, text in described.items():
         if name in schema["properties"]:
             # A `Field(description=...)` stands closer to the parameter and wins.
@@ -160,6 +165,69 @@ def _plain_object(fields: Mapping[str, tuple[Any, Any]]) -> dict[str, Any] | Non
     return _object(properties, required)
 
 
+def _with_models(fields: Mapping[str, tuple[Any, Any]]) -> tuple[dict[str, Any], Convert] | None:
+    """What `_through_pydantic` gives, where each field is plain or a pydantic model; None where one is anything else.
+
+    The schema of a model is made once, and not again for each function that takes it; making a model of every function
+    would cost more than all the rest of it.
+    """
+    pydantic = sys.modules.get("pydantic")
+    if pydantic is None:
+        return None
+    plain: dict[str, tuple[Any, Any]] = {}
+    properties: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
+    models: dict[str, Any] = {}
+    for name, (annotation, default) in fields.items():
+        if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
+            own = _model_schema(annotation)
+            if own is None or default is not inspect.Parameter.empty:
+                return None
+            for known, definition in own.items():
+                if definitions.setdefault(known, definition) != definition:
+                    return None  # two models of one name: pydantic gives them longer ones
+            models[name] = annotation
+            properties[name] = {"$ref": f"#/$defs/{annotation.__name__}"}
+        else:
+            described = _plain_object({name: (annotation, default)})
+            if described is None:
+                return None
+            plain[name] = (annotation, default)
+            properties[name] = _sorted(described["properties"][name])
+    required = [name for name, (_, default) in fields.items() if default is inspect.Parameter.empty]
+    schema = {"$defs": dict(sorted(definitions.items())), **_sorted(_object({}, required)), "properties": properties}
+
+    def convert(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        read = {name: model.model_validate(arguments[name]) for name, model in models.items()}
+        return {**arguments, **read}
+
+    return dict(sorted(schema.items())), convert
+
+
+_schemas: WeakKeyDictionary[type, dict[str, Any] | None] = WeakKeyDictionary()
+
+
+def _model_schema(model: Any) -> dict[str, Any] | None:
+    """The definitions that a pydantic model needs, its own among them; None where its name is not its definition's."""
+    if model not in _schemas:
+        schema = without_titles(model.model_json_schema())
+        definitions = schema.pop("$defs", {})
+        name = model.__name__
+        if set(schema) == {"$ref"} and name in definitions:
+            _schemas[model] = definitions  # it contains itself
+        else:
+            usable = name.isidentifier() and name not in definitions
+            _schemas[model] = {**definitions, name: schema} if usable else None
+    return _schemas[model]
+
+
+def _sorted(schema: Any) -> Any:
+    """A plain schema with its keywords in the order in which pydantic writes them."""
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _sorted(value) for key, value in sorted(schema.items())}
+
+
 def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     if required:
@@ -209,9 +277,7 @@ def _hashable(value: Any) -> bool:
     return True
 
 
-def _through_pydantic(
-    label: str, fields: Mapping[str, tuple[Any, Any]]
-) -> tuple[dict[str, Any], Callable[[Mapping[str, Any]], dict[str, Any]]]:
+def _through_pydantic(label: str, fields: Mapping[str, tuple[Any, Any]]) -> tuple[dict[str, Any], Convert]:
     import pydantic
 
     given = {
