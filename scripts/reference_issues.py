@@ -19,7 +19,6 @@ from concertino.core.format_issue import FormatIssue
 from concertino.strategies import Act, TaskContext
 from concertino.strategies.agent_graph import format as graphs
 from concertino.strategies.base.format_issues import report
-from concertino.strategies.base.members import Offers
 from concertino.strategies.dependency_plan import format as turns
 from concertino.strategies.dependency_plan.strategy import resolve_call_tags
 from concertino.strategies.parallel_rounds import ParallelRounds
@@ -138,7 +137,7 @@ def _read_graph(text: str, finish_reason: str = "stop", **options: Any) -> tuple
 
 def _read_plan(text: str, **options: Any) -> tuple[FormatIssue, ...]:
     offered = members()
-    return turns.read_turn(text, resolve_call_tags({}, Offers(offered)), offered, **options).issues
+    return turns.read_turn(text, resolve_call_tags(offered, ()), offered, **options).issues
 
 
 def _read_turn(text: str, finish_reason: str = "stop") -> tuple[FormatIssue, ...]:
