@@ -51,16 +51,13 @@ class Budget:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is None:
-                continue
+        for name, value in self.to_json().items():
             if not is_amount(value):
-                raise BudgetError(f"budget {field.name}={value!r}: expected a number >= 0")
-            if field.name in _WHOLE and value != int(value):
-                raise BudgetError(f"budget {field.name}={value!r}: expected a whole number")
-            if value == 0 and field.name in ("rounds", "parallel", "seconds"):
-                raise BudgetError(f"budget {field.name}=0 allows nothing; leave it out for no limit")
+                raise BudgetError(f"budget {name}={value!r}: expected a number >= 0")
+            if name in _WHOLE and value != int(value):
+                raise BudgetError(f"budget {name}={value!r}: expected a whole number")
+            if value == 0 and name in ("rounds", "parallel", "seconds"):
+                raise BudgetError(f"budget {name}=0 allows nothing; leave it out for no limit")
 
     @classmethod
     def parse(cls, text: str) -> Budget:
@@ -79,7 +76,7 @@ class Budget:
 
     def to_json(self) -> dict[str, Any]:
         """The limits that are set."""
-        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
+        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
     def limits(self) -> Amount:
         """The four currencies, infinity where there is no limit."""

@@ -20,6 +20,7 @@ from concertino.core.usage import NOTHING, Usage
 
 # Tolerance for sums of floats: three reservations of 0.1 must fit a limit of 0.3.
 _SLACK = 1e-9
+_ENDLESS = Amount(UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED)
 
 
 class Reservation:
@@ -64,7 +65,7 @@ class Ledger:
     """The account of a run, or of one agent's call inside it. Belongs to one event loop.
 
     Args:
-        limits: what may be spent at this level; infinity for no limit.
+        limits: what may be spent at this level; infinity for no limit. Without any, nothing is an overrun.
         parent: the ledger above, which pays too.
     """
 
@@ -82,7 +83,7 @@ class Ledger:
     )
 
     def __init__(self, limits: Amount | None = None, parent: Ledger | None = None) -> None:
-        self.limits = limits
+        self.limits = limits if limits != _ENDLESS else None
         self.parent = parent
         self.spent = ZERO
         self.reserved = ZERO
@@ -191,7 +192,7 @@ class Ledger:
                 spent[0] + charged[0], spent[1] + charged[1], spent[2] + charged[2], spent[3] + charged[3]
             )
             level.usage = level.usage.plus(usage)
-            if over:
+            if over and level.limits is not None:
                 level._record_overrun(charged, amount)
             level = level.parent
         self._account.running -= 1
@@ -205,10 +206,11 @@ class Ledger:
         self.settle(Reservation(self, ZERO), usage)
 
     def _record_overrun(self, charged: Amount, reserved: Amount) -> None:
+        assert self.limits is not None
         excess = Amount(*[max(0.0, c - r) for c, r in zip(charged, reserved, strict=True)])
         self.overrun = Amount(*[a + b for a, b in zip(self.overrun, excess, strict=True)])
         # An overrun that the limit still covers stops nothing.
-        if self.limits is not None and any(
+        if any(
             e > _SLACK and s + r > limit + _SLACK
             for e, s, r, limit in zip(excess, self.spent, self.reserved, self.limits, strict=True)
         ):
@@ -268,6 +270,8 @@ class Ledger:
 
     def remaining(self) -> Amount:
         """What is left at this level or above, whichever is less: limit - spent - reserved."""
+        if self.limits is None and self.parent is None:
+            return _ENDLESS
         calls = units = usd = tokens = UNLIMITED
         level: Ledger | None = self
         while level is not None:
