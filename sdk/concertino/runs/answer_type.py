@@ -1,7 +1,7 @@
 """The type of an answer: its JSON schema, and how the text of an answer becomes a value.
 
     leader = Orchestrator("openai/gpt-5.4-mini", answer_type=Weather)      # a model, dataclass, TypedDict, union, list
-    run.output                                                             # a Weather; run.answer is the text of the JSON
+    run.output                                                             # a Weather; run.answer is its text
 
 The schema stands in the prompt. A text that does not satisfy it goes back to the model with the reason, in the words in
 which wrong arguments of calls are explained. That request asks for nothing but JSON, so it carries the schema for the

@@ -359,11 +359,12 @@ class Orchestrator(Generic[OutputT]):
     async def stream_answer(self, question: Question, **options: Any) -> AsyncIterator[str]:
         """Answer a question, yielding the answer's text as it is written. Options as for `run`.
 
-        The pieces add up to `run.answer`; `stream` gives the run and its events, too.
+        The pieces add up to `run.answer`; `stream` gives the run and its events, too. An answer with a type comes as
+        one piece, once it is valid.
 
         Raises:
             RunError: the run ended without an answer, or with another one than the text that was yielded: the model was
-                asked again, after a broken connection or because of its type.
+                asked again, after a broken connection or by a guard.
         """
         given, said, request = "", "", ("", 0)
         async for event in self.stream(question, **options):
@@ -373,7 +374,7 @@ class Orchestrator(Generic[OutputT]):
                     raise RunError("the answer was written again, and is another one than was streamed", event)
                 if answer != given:
                     yield answer[len(given) :]
-            elif isinstance(event, TextDelta) and event.kind == "answer":
+            elif isinstance(event, TextDelta) and event.kind == "answer" and self.answer_type is None:
                 if request != (event.call_id, event.attempt):
                     said, request = "", (event.call_id, event.attempt)
                 said += event.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, assert_type
@@ -148,11 +149,29 @@ async def test_the_text_of_the_answer_is_streamed_alone_and_adds_up_to_it() -> N
 
 
 async def test_an_answer_that_is_written_again_goes_on_where_it_stood_or_says_that_it_is_another_one() -> None:
-    leader = ct.Orchestrator(ScriptedModel("7", "77"), answer_type=Literal[77])
+    leader = ct.Orchestrator(BreaksOnce("7", "77"))
     assert [piece async for piece in leader.stream_answer("1 + 2?")] == ["7", "7"]
-    leader = ct.Orchestrator(ScriptedModel("8", "77"), answer_type=Literal[77])
     with pytest.raises(ct.RunError, match="another one than was streamed"):
-        [piece async for piece in leader.stream_answer("1 + 2?")]
+        [piece async for piece in ct.Orchestrator(BreaksOnce("8", "77")).stream_answer("1 + 2?")]
+
+
+async def test_an_answer_with_a_type_is_given_once_it_is_valid() -> None:
+    leader = ct.Orchestrator(ScriptedModel("8", "77"), answer_type=Literal[77])
+    assert [piece async for piece in leader.stream_answer("1 + 2?")] == ["77"]
+
+
+class BreaksOnce(ct.Model):
+    """Its first connection breaks after some text."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = list(texts)
+
+    async def stream(self, request: ct.ChatRequest) -> AsyncIterator[str | ct.Reply]:
+        text = self.texts.pop(0)
+        yield text
+        if self.texts:
+            raise ConnectionResetError("the connection broke")
+        yield ct.Reply(text)
 
 
 async def test_a_run_without_an_answer_ends_its_stream_with_the_reason() -> None:
