@@ -146,3 +146,17 @@ async def test_one_thread_watches_for_all_executors_and_leaves_when_there_is_non
             await executor.run([ct.Call("quick")], ct.Pool.of(quick))
         assert watches() == 1
     await wait_until(lambda: watches() == 0)
+
+
+async def test_an_executor_with_little_patience_is_watched_from_its_beginning_beside_one_with_much() -> None:
+    @ct.tool(timeout=5)
+    async def careless() -> str:
+        """Block the loop."""
+        time.sleep(0.6)  # noqa: ASYNC251 - the fault itself
+        return "done"
+
+    async with Executor(Limits(stall=60)) as patient, Executor(Limits(stall=0.1)) as impatient:
+        await patient.run([ct.Call("quick")], ct.Pool.of(quick))
+        await asyncio.sleep(0.2)  # the thread sleeps as long as the patient one lets it
+        await impatient.run([ct.Call("careless")], ct.Pool.of(careless))
+        await wait_until(lambda: impatient.health()["stalls"])

@@ -25,6 +25,8 @@ from typing import Any, Generic, TypeVar
 Culprit = TypeVar("Culprit")
 
 THREAD_NAME = "concertino:stall-watch"
+_SHORTEST, _USUAL = 0.02, 0.05
+"""Seconds between two looks: at least, and while there is nothing to watch."""
 _IDLE_SECONDS = 1.0
 """Seconds for which the thread stays after the last executor was closed: the next run begins without starting one."""
 _PACKAGE = f"{Path(__file__).parents[2]}/"
@@ -107,8 +109,7 @@ class _WatchedLoop:
         """Ask, or see whether the last question was answered. Gives the seconds until the next look."""
         watches = list(self.watches)
         patience = min(watch.patience for watch in watches)
-        # Five looks per patience, and at least 20 ms apart, or the watching itself would load the loop.
-        pause = max(0.02, patience / 5)
+        pause = pause_of(patience)
         question = self._question
         if question is None:
             # An idle process is left asleep.
@@ -165,6 +166,11 @@ class _WatchedLoop:
         return min(watches, key=lambda watch: watch.patience), None, where
 
 
+def pause_of(patience: float) -> float:
+    """Seconds between two looks: five per patience, but not so many that the watching itself would load the loop."""
+    return max(_SHORTEST, patience / 5)
+
+
 class _Watcher:
     """The thread that watches all loops of the process; it lives while there is something to watch."""
 
@@ -172,6 +178,8 @@ class _Watcher:
         self._lock = threading.Lock()
         self._loops: dict[asyncio.AbstractEventLoop, _WatchedLoop] = {}
         self._thread: threading.Thread | None = None
+        self._pause = _USUAL
+        self._sooner = threading.Event()
         self._collecting = 0.0
         self._collection_began = 0.0
 
@@ -182,6 +190,8 @@ class _Watcher:
             if watched is None:
                 watched = self._loops[watch.loop] = _WatchedLoop(watch.loop)
             watched.watches[watch] = None
+            if pause_of(watch.patience) < self._pause:
+                self._sooner.set()  # rare: all executors with usual limits look alike often
             # Not alive: in a process that was forked, the thread stayed behind.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._watch, name=THREAD_NAME, daemon=True)
@@ -199,16 +209,19 @@ class _Watcher:
     def _watch(self) -> None:
         gc.callbacks.append(self._collects)
         try:
-            pause, unused_since = 0.02, time.monotonic()
+            unused_since = time.monotonic()
             while True:
-                time.sleep(pause)
+                self._sooner.wait(self._pause)
                 with self._lock:
+                    self._sooner.clear()
                     for loop in [loop for loop in self._loops if loop.is_closed()]:
                         del self._loops[loop]  # its executors were not closed
                     if self._loops:
                         unused_since = time.monotonic()
-                        pause = min(watched.look(self._seconds_collecting) for watched in self._loops.values())
-                    elif time.monotonic() - unused_since > _IDLE_SECONDS:
+                        self._pause = min(watched.look(self._seconds_collecting) for watched in self._loops.values())
+                        continue
+                    self._pause = _USUAL
+                    if time.monotonic() - unused_since > _IDLE_SECONDS:
                         self._thread = None
                         return
         finally:
