@@ -153,7 +153,7 @@ async def test_the_command_prints_a_table_json_or_toml() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (["http://127.0.0.1:1/v1"], 1, "no connection"),
+        (["http://127.0.0.1:1/v1"], 1, "no connection (Connection refused); is the server running?"),
         (["localhost:8000"], 2, "expected an address"),
         (["http://127.0.0.1:1/v1", "--server", "vlm"], 2, "did you mean 'vllm'"),
         (["http://127.0.0.1:1/v1", "--key-env", "NO_SUCH_KEY"], 1, "NO_SUCH_KEY is not set"),

@@ -45,7 +45,7 @@ from concertino.core.errors import PluginError, PoolError, UsageError
 from concertino.core.settings import provider_tables
 from concertino.core.usage import Cost, Prices
 from concertino.members.model_agent import ModelAgent, model_agent
-from concertino.members.patterns import matches
+from concertino.members.patterns import is_full_name, matches
 from concertino.members.routing import RouterSpec, router_of
 from concertino.members.specs import ModelSpec, Spec, ToolSpec
 
@@ -323,13 +323,17 @@ def _patterns(path: Path, data: Mapping[str, Any], key: str) -> list[str] | None
     return value
 
 
-def _tables(path: Path, data: Mapping[str, Any], key: str, pool: Pool | None = None) -> dict[str, Any]:
-    """A table by name; by the full name of a member where a pool is given."""
+def _tables(
+    path: Path, data: Mapping[str, Any], key: str, pool: Pool | None = None, *, named: bool = False
+) -> dict[str, Any]:
+    """A table by name; by the full name of a member where a pool is given, or of any model if it may be `named`."""
     value = data.get(key, {})
     if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
         raise PoolError(f"{path}: {key}: expected a table, got {value!r}")
     if pool is not None:
-        check_keys(f"{path}: {key}", value, [member.name for member in pool.members], PoolError)
+        known = [member.name for member in pool.members]
+        known += [name for name in value if named and is_full_name(name)]
+        check_keys(f"{path}: {key}", value, known, PoolError)
     return value
 
 
@@ -344,7 +348,7 @@ def _texts(path: Path, data: Mapping[str, Any], key: str, pool: Pool | None = No
 def _prices(path: Path, data: Mapping[str, Any], pool: Pool) -> dict[str, Prices | None]:
     return {
         name: None if value == "unknown" else _record(path, f"prices.{name!r}", Prices, value)
-        for name, value in _tables(path, data, "prices", pool).items()
+        for name, value in _tables(path, data, "prices", pool, named=True).items()
     }
 
 

@@ -129,3 +129,13 @@ def test_a_model_of_no_pool_is_priced_by_its_full_name_so_that_a_budget_in_usd_h
     assert leader.run_sync("q", pool=pool, budget=budget).answer == "new"
     with pytest.raises(ct.PoolError, match=r"price: the pool has no model 'makr/x'.*did you mean 'maker'"):
         pool.price({"makr/x": ct.Prices(input=1, output=2)})
+
+
+def test_a_pool_file_prices_a_model_that_may_lead_though_it_is_no_member(maker: PluginManager, tmp_path: Any) -> None:
+    path = tmp_path / "pool.toml"
+    path.write_text('[prices."maker/new"]\ninput = 1\noutput = 2\n', encoding="utf-8")
+    pool = ct.Pool.load(path)
+    assert pool.model("maker/new").prices == ct.Prices(input=1, output=2)
+    path.write_text('[prices."nobody/new"]\ninput = 1\noutput = 2\n', encoding="utf-8")
+    with pytest.raises(ct.PoolError, match="no installed provider is called 'nobody'"):
+        ct.Pool.load(path)

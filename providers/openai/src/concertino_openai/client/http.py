@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -203,7 +204,9 @@ def _classify(error: BaseException) -> tuple[FailureClass, str]:
         case aiohttp.ClientSSLError():
             return FailureClass.NOT_EXECUTED, f"no TLS connection ({detail}); is base_url right, http or https?"
         case aiohttp.ClientConnectorError() | aiohttp.ClientProxyConnectionError():
-            return FailureClass.NOT_EXECUTED, f"no connection ({detail}); is the server running?"
+            # In the words of the system: those of aiohttp speak of TLS, also where there is none.
+            words = os.strerror(error.os_error.errno) if error.os_error.errno else detail
+            return FailureClass.NOT_EXECUTED, f"no connection ({words}); is the server running?"
         case TimeoutError():
             return FailureClass.MAYBE_EXECUTED, f"silent for too long ({detail or 'timeout'}); see idle_timeout"
         case aiohttp.ServerDisconnectedError():
