@@ -92,7 +92,7 @@ async def test_what_the_last_call_of_an_executor_blocked_is_told_when_it_closes(
     @ct.tool(timeout=5)
     async def careless() -> str:
         """Block the loop."""
-        time.sleep(0.6)  # noqa: ASYNC251 - the fault itself
+        time.sleep(1)  # noqa: ASYNC251 - the fault itself; long, since a busy machine wakes the watch late
         return "done"
 
     async with Executor(Limits(stall=0.1)) as executor:
@@ -152,7 +152,7 @@ async def test_an_executor_with_little_patience_is_watched_from_its_beginning_be
     @ct.tool(timeout=5)
     async def careless() -> str:
         """Block the loop."""
-        time.sleep(0.6)  # noqa: ASYNC251 - the fault itself
+        time.sleep(1)  # noqa: ASYNC251 - the fault itself; long, since a busy machine wakes the watch late
         return "done"
 
     async with Executor(Limits(stall=60)) as patient, Executor(Limits(stall=0.1)) as impatient:
