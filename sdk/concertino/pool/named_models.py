@@ -61,3 +61,15 @@ def named_models(
             hint = f"; did you mean {near[0]!r}?" if near else f": {error}"
             raise PoolError(f"{wanted[name]}the pool has no model {name!r}{hint}") from error
     return found
+
+
+def how_to_name(role_or_name: str) -> str:
+    """The next step of somebody who asked for a model that is not there."""
+    if "/" in role_or_name:
+        return f"bind it with pool.bind(worker={role_or_name!r}); an agent names it in models=({role_or_name!r},)"
+    if role_or_name.isidentifier():
+        return f"bind it with pool.bind({role_or_name}='provider/model')"
+    if ":" in role_or_name:
+        return f"write {full_name(role_or_name)!r}"
+    example = role_or_name or "gpt-5.4-mini"
+    return f"give the name in full, 'provider/name', such as 'openai/{example}'"

@@ -30,7 +30,8 @@ from concertino.members.patterns import is_full_name, matches
 from concertino.members.routing import RouterSpec
 from concertino.members.specs import ModelSpec, Spec, ToolSpec, canonical_text, function_object
 
-from .named_models import full_name, named_models, names_of_members, names_of_roles
+from .consistency import check_consistency, unknown
+from .named_models import full_name, how_to_name, named_models, names_of_members, names_of_roles
 from .views import ContextCost, Member, PoolDiff
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ class Pool:
         found = self.find(name)
         if found is not None:
             return found
-        raise PoolError(self._unknown("member", name, [member.name for member in self.members]))
+        raise PoolError(unknown("member", name, [member.name for member in self.members]))
 
     def __contains__(self, member: object) -> bool:
         """Whether a member, or one of that name, is here."""
@@ -297,14 +298,8 @@ class Pool:
             return self.model("default")
         if may_fall_back and len(models) == 1:
             return next(iter(models.values()))
-        message = self._unknown("model or role", wanted, [*models, *self._roles]).rstrip("?")
-        raise PoolError(f"{message}; {_how_to_name(role_or_name)}")
-
-    @staticmethod
-    def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
-        from concertino.schema import suggestion
-
-        return f"the pool has no {kind} {name!r}; {suggestion(name, known)}"
+        message = unknown("model or role", wanted, [*models, *self._roles]).rstrip("?")
+        raise PoolError(f"{message}; {how_to_name(role_or_name)}")
 
     # -- changing --------------------------------------------------------------------------------------------------
 
@@ -373,7 +368,7 @@ class Pool:
     def _require_matches(self, patterns: Sequence[str]) -> None:
         for pattern in patterns:
             if not any(matches(member, pattern) for member in self.members):
-                raise PoolError(self._unknown("member", pattern, [member.name for member in self.members]))
+                raise PoolError(unknown("member", pattern, [member.name for member in self.members]))
 
     def adding(self, *members: Any) -> Pool:
         """With more members at the end; what they may be, `of` says."""
@@ -441,7 +436,7 @@ class Pool:
         models = (*self.models, *(spec for spec in named if isinstance(spec, ModelSpec)))
         for pattern in patterns:
             if not any(matches(model, pattern) for model in models):
-                raise PoolError(self._unknown("model", pattern, [model.name for model in models]))
+                raise PoolError(unknown("model", pattern, [model.name for model in models]))
         return self.adding(*named, *(model_agent(model) for model in models if _matches(model, patterns)))
 
     def replace(self, old: str, new: str | Spec) -> Pool:
@@ -645,44 +640,8 @@ class Pool:
         return ContextCost(sum(by_member.values()), by_member)
 
     def _check(self) -> None:
-        if callable(self._source):
-            return
-        seen: set[str] = set()
-        models: set[str] = set()
-        needy: list[Spec] = []
-        for member in self._source:
-            if isinstance(member, ToolSpec):
-                member.admit()
-            elif isinstance(member, ModelSpec):
-                models.add(member.name)
-            else:
-                raise PoolError(f"a pool holds tools, agents and models; got {member!r} ({type(member).__name__})")
-            if member.name in seen:
-                raise PoolError(f"two members are called {member.name!r}; rename one with spec.with_(name=...)")
-            seen.add(member.name)
-            if type(member) in (RouterSpec, ModelAgent):
-                needy.append(member)
-        self._check_models(sorted(models), needy)
-        for name in self._aliases:
-            if name not in seen:
-                raise PoolError(f"alias {self._aliases[name]!r}: {self._unknown('member', name, sorted(seen))}")
-
-    def _check_models(self, models: list[str], needy: Sequence[Spec]) -> None:
-        """Every model that a role, a router or an agent needs is there."""
-        for member, need in ((m, need) for m in needy for need in m.needs if need not in models):
-            kind = "router" if isinstance(member, RouterSpec) else member.kind
-            raise PoolError(f"{kind} {member.name!r} needs a model: {self._unknown('model', need, models)}")
-        routers = [m for m in needy if isinstance(m, RouterSpec)]
-        _refuse_circles(routers)
-        for router in routers:
-            if router.ranking:
-                try:
-                    self.ranking(router.ranking)
-                except PoolError as error:
-                    raise PoolError(f"router {router.name!r}: policy={router.policy!r}: {error}") from error
-        for role, name in self._roles.items():
-            if name not in models:
-                raise PoolError(f"role {role!r}: {self._unknown('model', name, models)}")
+        if not callable(self._source):
+            check_consistency(self._source, self._roles, self._aliases, self.ranking)
 
 
 def _specs_of(members: Iterable[Any], manager: PluginManager | None) -> list[Spec]:
@@ -703,18 +662,6 @@ def _specs_of(members: Iterable[Any], manager: PluginManager | None) -> list[Spe
     return [spec for member in members for spec in as_specs(member, made_from)]
 
 
-def _how_to_name(role_or_name: str) -> str:
-    """The next step of somebody who asked for a model that is not there."""
-    if "/" in role_or_name:
-        return f"bind it with pool.bind(worker={role_or_name!r}); an agent names it in models=({role_or_name!r},)"
-    if role_or_name.isidentifier():
-        return f"bind it with pool.bind({role_or_name}='provider/model')"
-    if ":" in role_or_name:
-        return f"write {full_name(role_or_name)!r}"
-    example = role_or_name or "gpt-5.4-mini"
-    return f"give the name in full, 'provider/name', such as 'openai/{example}'"
-
-
 def _renaming(member: Spec, old: str, new: str) -> Spec:
     """A member that needs a model, with the model's new name."""
     if old == new or old not in member.needs:
@@ -723,16 +670,6 @@ def _renaming(member: Spec, old: str, new: str) -> Spec:
         return member.with_(models=tuple(new if name == old else name for name in member.models))
     # The code of other agents names its models itself.
     return answering_with(member, new) if isinstance(member, ModelAgent) else member
-
-
-def _refuse_circles(routers: Sequence[RouterSpec]) -> None:
-    """Routers may choose between routers, but not end at themselves."""
-    open_ends = {router.name: set(router.models) for router in routers}
-    while leaves := [name for name, models in open_ends.items() if not models & open_ends.keys()]:
-        for name in leaves:
-            del open_ends[name]
-    if open_ends:
-        raise PoolError(f"routers {' and '.join(map(repr, open_ends))} lead to themselves; take one out of the other")
 
 
 def _sanitise(name: str) -> str:
