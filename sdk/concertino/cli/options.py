@@ -226,11 +226,11 @@ def _full_name(pool: Pool, name: str) -> str:
         return found[0]
     if found:
         raise PoolError(f"model {name!r} is ambiguous; give the full name: {' or '.join(found)}")
-    from concertino.schema import near_names
+    from concertino.schema import suggestion
 
-    near = near_names(name, [spec.name for spec in pool.models])
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are: {_names(pool)}"
-    raise PoolError(f"the pool has no model {name!r}; {hint}")
+    hint = suggestion(name, [spec.name for spec in pool.models], f"there are: {_names(pool)}")
+    in_full = "" if hint.endswith("?") else f"; give another one in full, such as 'openai/{name}'"
+    raise PoolError(f"the pool has no model {name!r}; {hint}{in_full}")
 
 
 def _names(pool: Pool) -> str:

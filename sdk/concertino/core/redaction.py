@@ -175,7 +175,7 @@ class DisplayRedactor:
 
 def _is_secret(key: Any, item: Any) -> bool:
     """Whether a value stands under a name that says that it is a secret."""
-    # A number is no secret: `max_token` and the like are amounts.
+    # A number is not a secret: `max_token` and the like are amounts.
     return bool(item) and not isinstance(item, (bool, int, float)) and is_secret_name(str(key))
 
 

@@ -103,7 +103,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
 
 
 def always_loaded() -> tuple[str, ...]:
-    """Plugins whose hooks count in every run; every run asks, and mostly there is no file."""
+    """Plugins whose hooks apply to every run. Every run asks for them, and usually there is no settings file."""
     if "CONCERTINO_CONFIG" not in os.environ and not os.path.isfile(FILE_NAME):  # noqa: PTH113 (quicker)
         return ()
     return load_settings().always

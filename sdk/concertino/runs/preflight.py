@@ -83,7 +83,7 @@ def check_budget(pool: Pool, budget: Budget) -> None:
 def check_guards(guards: Sequence[Guard], pool: Pool) -> None:
     """Warn, once a guard, of one that looks at calls of no member: a misspelt name would let everything pass.
 
-    It is no error, for a guard may belong to programs with several pools.
+    This is not an error, because a guard may belong to a program with several pools.
     """
     for guard in guards:
         if not guard.only or guard in _WARNED_OF:
@@ -116,7 +116,7 @@ def trace_path(trace: object, run_id: str) -> Path:
     """The file of a run's trace; a folder gets one named by the run.
 
     Raises:
-        UsageError: `trace` is no path, or the id would lead out of the folder.
+        UsageError: `trace` is not a path, or the id would lead out of the folder.
     """
     path = path_of("trace", trace)
     if not path.is_dir() and path.suffix:
@@ -131,7 +131,7 @@ def check_listener(on_event: object) -> None:
     """Refuse what cannot be told of events; a listener that fails is only logged, once an event.
 
     Raises:
-        UsageError: it is no function.
+        UsageError: it is not a function.
     """
     if on_event is not None and not callable(on_event):
         raise UsageError(f"on_event={on_event!r}: expected a function of an event")

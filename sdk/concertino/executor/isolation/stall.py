@@ -5,8 +5,8 @@ way on it. When no answer comes for `patience` seconds, the task that is running
 looked up, and the source line it is at is read from the interpreter's frames. Blocking code cannot be stopped from
 outside; the executor moves the member to a thread of its own, so that it happens once.
 
-Invariant: nobody is blamed for time that is not his: a thread that waited for a processor, the garbage collector, or
-work of concertino itself that is done in the task of a call.
+Invariant: a member is blamed only for its own time. It is not blamed while the thread waits for a processor, while the
+garbage collector works, or while concertino itself works in the task of a call.
 """
 
 from __future__ import annotations
@@ -70,12 +70,14 @@ class StallWatch(Generic[Culprit]):
         WATCHER.discard(self)
 
 
-class _Stall:
-    """One question to a loop, and what was seen while it did not answer.
+class _Question:
+    """One question to a loop, and what was seen while the loop did not answer.
 
     Attributes:
         answered: when the loop answered, on the monotonic clock; None until then.
-        seen: who ran meanwhile (his watch and what it found), and where; None as long as nobody looked.
+        seen: the watch that found who ran meanwhile, what it found, and where; None before anybody looked.
+        starved: seconds that the thread had waited for a processor when it was asked.
+        collecting: seconds that the garbage collector had taken by then.
     """
 
     __slots__ = ("answered", "asked", "collecting", "seen", "starved")
@@ -101,7 +103,7 @@ class _WatchedLoop:
         self._loop = loop
         self._thread = threading.get_ident()
         self._native_thread = threading.get_native_id()
-        self._question: _Stall | None = None
+        self._question: _Question | None = None
         # Not a set: who is asked first must not depend on addresses.
         self.watches: dict[StallWatch[Any], None] = {}
 
@@ -114,7 +116,7 @@ class _WatchedLoop:
         if question is None:
             # An idle process is left asleep.
             if any(watch.busy() for watch in watches):
-                question = self._question = _Stall(seconds_without_processor(self._native_thread), collecting())
+                question = self._question = _Question(seconds_without_processor(self._native_thread), collecting())
                 try:
                     self._loop.call_soon_threadsafe(question.answer)
                 except RuntimeError:  # it was closed just now
@@ -135,7 +137,7 @@ class _WatchedLoop:
         if question is not None and question.seen is not None and question.seen[0] is watch:
             self._conclude(question, collecting)
 
-    def _conclude(self, question: _Stall, collecting: Callable[[], float]) -> None:
+    def _conclude(self, question: _Question, collecting: Callable[[], float]) -> None:
         """The loop runs again."""
         self._question = None
         if question.seen is None:

@@ -314,7 +314,7 @@ class Strategy(ABC):
         """A machine from `Machine.dump`."""
 
     def _require_at_least(self, **least: int) -> None:
-        """Refuse settings that are no whole numbers, or below a value; `None` leaves a setting out.
+        """Refuse settings that are not whole numbers, or that are below a value; `None` leaves a setting out.
 
         Raises:
             UsageError: names the setting and its least value.
