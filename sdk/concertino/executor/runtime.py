@@ -44,8 +44,8 @@ class HasDeadline(Protocol):
 class Deadlines:
     """The deadlines of one event loop, on its clock, with one timer for the next of them.
 
-    Most calls end long before their deadline. A timer for each would cost more than everything else that a call does
-    with its deadline, so the timer stays when a call ends, and at worst wakes up once for nothing.
+    Most calls end long before their deadline, and a timer for each call would cost more than all else that is done for
+    its deadline. So the timer stays when a call ends. At worst it wakes up once for nothing.
     """
 
     __slots__ = ("__weakref__", "_groups", "_heap", "_loop", "_next")

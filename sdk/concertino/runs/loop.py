@@ -189,7 +189,7 @@ class RunLoop:
             self.open(executor)
             try:
                 if self.guards is None:
-                    done = await self._work()
+                    done = self._told(await self._accepted(await self._drive()))
                 else:
                     done = await self._guarded(self.guards)
             except asyncio.CancelledError:

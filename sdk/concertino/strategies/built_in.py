@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from concertino.core.errors import UsageError
-from concertino.schema import suggestion
+from concertino.schema import near_names
 
 if TYPE_CHECKING:
     from .base.machine import Strategy
@@ -65,7 +65,9 @@ def strategy_by_name(name: str, more: Mapping[str, type[Strategy]] | None = None
             return known[name]
     every = {*BUILT_IN, *(more or {})}
     known_names = sorted(each for each in every if each.rpartition("/")[2] not in every - {each})
-    raise UsageError(f"there is no strategy {name!r}; {suggestion(name, known_names)}")
+    near = near_names(name, known_names, limit=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise UsageError(f"there is no strategy {name!r}; {hint}there are {', '.join(known_names)}")
 
 
 def load_strategy(path: str | Path) -> Strategy:
