@@ -91,6 +91,13 @@ async def test_cpu_time_of_all_threads_is_bounded(sandbox: JailedSandbox) -> Non
     assert done.ending is Ending.CPU
 
 
+async def test_a_limit_that_passes_while_the_jail_is_set_up_is_a_timeout_and_no_fault(sandbox: JailedSandbox) -> None:
+    await sandbox.run("pass")
+    for step in range(60):  # somewhere in these 20 ms, its first process is still root, and its supervisor is not
+        done = await sandbox.run("import time; time.sleep(30)", limits=ScriptLimits(total=0.001 + step / 3_000))
+        assert done.ending is Ending.WALL
+
+
 async def test_output_of_a_timeout_is_kept(sandbox: JailedSandbox) -> None:
     done = await sandbox.run("print('first', flush=True)\nwhile True: pass", limits=ScriptLimits(wall=0.5))
     assert (done.ending, done.stdout.text) == (Ending.WALL, "first\n")

@@ -17,6 +17,7 @@ import os
 import select
 import signal
 import socket
+import time
 from typing import Any, NoReturn
 
 from . import rootfs, seccomp, status
@@ -57,8 +58,17 @@ class Jail:
 
     def kill(self) -> None:
         """Kill init, and with it the jail."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.init, signal.SIGKILL)
+        while True:
+            try:
+                os.kill(self.init, signal.SIGKILL)
+                break
+            except ProcessLookupError:
+                break
+            except PermissionError:
+                # The supervisor is the script's user already, and init still root while it mounts.
+                if os.waitpid(self.init, os.WNOHANG)[0]:
+                    return
+                time.sleep(0.001)
         self.finish()
 
     def finish(self) -> dict[str, Any] | None:
