@@ -30,13 +30,31 @@ class RunHandle(Generic[OutputT]):
 
     def __init__(self, drive: RunLoop) -> None:
         self.id = drive.begun.run_id
-        self._drive = drive
+        # Dropped when the run is over: a handle that is kept holds the run itself, and nothing of its work.
+        self._drive: RunLoop | None = drive
+        self._run: Run[OutputT] | None = None
         self.task = asyncio.ensure_future(drive.run())
+        self.task.add_done_callback(self._over)
         self._timer: asyncio.TimerHandle | None = None
         if drive.sink is not None:
             self._request = _request_beside(drive.sink.path)
             self._timer = self.task.get_loop().call_later(_LOOK, self._look)
             self.task.add_done_callback(self._stop_looking)
+
+    def _over(self, task: asyncio.Task[Run[OutputT]]) -> None:
+        assert self._drive is not None
+        ended = not task.cancelled() and task.exception() is None
+        self._run = task.result() if ended else self._drive.collect(over=True)
+        if self._drive.scope is None and self._drive.sink is not None:
+            self._drive.sink.close()  # cancelled before its first step: no loop closes it
+        self._drive = None
+
+    def _collect(self) -> Run[OutputT]:
+        """The run as far as it is now."""
+        if self._run is None:
+            assert self._drive is not None
+            return self._drive.collect()
+        return self._run
 
     def _look(self) -> None:
         """Cancel the run if another process asks for it."""
@@ -67,7 +85,7 @@ class RunHandle(Generic[OutputT]):
 
         def end(task: asyncio.Task[Run]) -> None:
             try:
-                run = self._drive.collect()
+                run = self._collect()
                 # A run that can be resumed adds its turn when it has ended in truth.
                 if run.stop not in RESUMABLE:
                     hold.add(run)
@@ -80,7 +98,7 @@ class RunHandle(Generic[OutputT]):
 
     def _repr_html_(self) -> str:
         """For notebooks: the run as far as it is now."""
-        return self._drive.collect()._repr_html_()
+        return self._collect()._repr_html_()
 
     async def cancel(self) -> Run[OutputT]:
         """Stop the run and its calls, and return what was done; `stop` is `cancelled`."""
@@ -88,9 +106,7 @@ class RunHandle(Generic[OutputT]):
             self.task.cancel()
         with contextlib.suppress(asyncio.CancelledError, Exception):
             await asyncio.wait({self.task})
-        if self._drive.scope is None and self._drive.sink is not None:
-            self._drive.sink.close()  # cancelled before its first step: no loop closes it
-        return self._drive.collect()
+        return self._collect()
 
 
 def ask_to_cancel(trace: Path) -> None:

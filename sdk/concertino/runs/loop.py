@@ -30,6 +30,7 @@ from concertino.traces import JournalSink, TraceMemory
 from .eager import EagerDispatcher
 from .run import Run, collect_rounds
 from .run_input import PLAIN_INPUT, RunInput
+from .turns import Turns
 
 if TYPE_CHECKING:
     from concertino.executor.guarding import Guarding
@@ -207,7 +208,7 @@ class RunLoop:
                 await shared.release(self.scope)
             if self.sink is not None:
                 self.sink.close()
-        return self.collect()
+        return self.collect(over=True)
 
     def open(self, executor: Executor) -> Scope:
         """Open the run's scope on the current event loop, and record that it begins."""
@@ -314,8 +315,12 @@ class RunLoop:
 
     async def _drive(self) -> Done:
         """Do what the machine wants until it is done."""
+        turns = Turns.of(asyncio.get_running_loop())
+        place = turns.number()
         try:
             while True:
+                if (turn := turns.ask(place)) is not None:
+                    await turn
                 step = self.machine.step()
                 if isinstance(step, Done):
                     return step
@@ -549,17 +554,17 @@ class RunLoop:
         self.ended = RunEnded(done.answer, done.stop, detail, scope.ledger.usage.to_json(), scope.now())
         scope.emit_result(self.ended)
 
-    def collect(self) -> Run:
-        """The run as far as it went."""
+    def collect(self, over: bool = False) -> Run:
+        """The run as far as it went; packed, if nothing more comes to it."""
         scope, ended = self.scope, self.ended
         events: list[Event] = scope.events if scope is not None else [self.begun]
-        return Run(
+        run = Run(
             id=self.begun.run_id,
             question=self.begun.question,
             answer=ended.answer if ended else None,
             stop=ended.stop if ended else "cancelled",
             detail=ended.detail if ended else "",
-            rounds=collect_rounds(events),
+            rounds=[] if over else collect_rounds(events),
             usage=scope.ledger.usage if scope is not None else NOTHING,
             seconds=ended.at if ended else 0.0,
             pool_id=self.pool.id,
@@ -568,3 +573,4 @@ class RunLoop:
             output=self.output,
             pending=list(scope.pending.values()) if scope is not None else [],
         )
+        return run.pack() if over else run

@@ -55,6 +55,7 @@ from .setup import (
 )
 from .shared_model import leader
 from .stepped import SteppedRun
+from .turns import NOT_BEGUN, Turns
 
 if TYPE_CHECKING:
     from concertino.core.usage import Cost
@@ -182,6 +183,8 @@ class Orchestrator(Generic[OutputT]):
             UsageError: the question is empty, the pool lacks the model, or no call fits the budget. Nothing has run.
         """
         held = await _held(history)
+        if (turn := Turns.of(asyncio.get_running_loop()).ask(NOT_BEGUN)) is not None:
+            await turn
         return await self.start(
             question,
             pool=pool,

@@ -6,6 +6,7 @@ A run that found no answer is data, not an exception: `stop` says why it ended, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +22,8 @@ from concertino.core.plan import Plan
 from concertino.core.usage import Usage
 from concertino.traces import JournalSink, Trace
 from concertino.traces.trace import header
+
+from .packed import PackedEvents
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -67,9 +70,57 @@ class Round:
         return self.plan.critical_path(seconds)[0]
 
 
+@dataclass(frozen=True, slots=True)
+class RunSummary(Generic[OutputT]):
+    """A finished run without its record: no texts, no calls, no events. Some 500 bytes, and what its answer takes.
+
+    Attributes:
+        rounds: how many there were.
+        statuses: how often each status occurred among the orchestrator's calls; those that did not occur are left out.
+        path: the trace file, if one was written; `Trace.load` reads the rest of the run from it.
+    """
+
+    id: str
+    question: str
+    answer: str | None
+    output: OutputT | None
+    stop: str
+    detail: str
+    rounds: int
+    statuses: Mapping[Status, int]
+    usage: Usage
+    seconds: float
+    pool_id: str
+    path: Path | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is an answer."""
+        return self.answer is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, of the names that `Run.to_json` has, without the value of a typed answer."""
+        return {
+            "id": self.id,
+            "question": self.question,
+            "answer": self.answer,
+            "stop": self.stop,
+            "detail": self.detail,
+            "rounds": self.rounds,
+            "statuses": {status.value: number for status, number in self.statuses.items()},
+            "usage": self.usage.to_json(),
+            "seconds": round(self.seconds, 3),
+            "pool": self.pool_id,
+            "trace": str(self.path) if self.path else None,
+        }
+
+
 @dataclass
 class Run(Generic[OutputT]):
     """A finished run. `Run[Answer]` is one whose orchestrator has the `answer_type` `Answer`.
+
+    Its events and rounds are packed until somebody looks at them (`packed`), so that a thousand runs can be kept; what
+    is needed of more of them is their `summary()`.
 
     Attributes:
         id: id of the run and of its trace.
@@ -98,17 +149,59 @@ class Run(Generic[OutputT]):
     path: Path | None = None
     output: OutputT | None = None
     pending: list[ApprovalRequest] = field(default_factory=list)
+    _packed: PackedEvents | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Without a type, the answer is its own value.
         if self.output is None and "answer_schema" not in self.setup:
             self.output = cast("OutputT", self.answer)
 
+    if not TYPE_CHECKING:  # a checker would take any name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Events and rounds of a packed run, made when somebody looks at them; from then on they stay."""
+            if name not in ("events", "rounds"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            if name == "rounds":
+                self.rounds = collect_rounds(self.events)
+            elif self._packed is not None:
+                self.events, self._packed = self._packed.unpacked(), None
+            return self.__dict__[name]
+
+    def pack(self) -> Run[OutputT]:
+        """Keep events and rounds in few bytes until somebody looks at them, from now on; gives the run itself."""
+        self._packed = PackedEvents.of(self.events)
+        if self._packed is not None:
+            del self.events
+        del self.rounds
+        return self
+
     @property
     def setup(self) -> dict[str, Any]:
         """What the run began with: strategy, pool, budget, history; as its trace keeps it."""
-        begun = self.events[0] if self.events else None
+        begun = self._packed.first if self._packed is not None else next(iter(self.events), None)
         return begun.setup if isinstance(begun, RunStarted) else {}
+
+    def summary(self) -> RunSummary[OutputT]:
+        """The run without its record: what is left to know when the run itself is dropped."""
+        # Unpacked for this alone: the run stays as small as it was.
+        events = self._packed.unpacked() if self._packed is not None else self.events
+        rounds = collect_rounds(events)
+        statuses = Counter(seen.status for round_ in rounds for seen in round_.observations)
+        return RunSummary(
+            self.id,
+            self.question,
+            self.answer,
+            self.output,
+            self.stop,
+            self.detail,
+            len(rounds),
+            dict(statuses),
+            self.usage,
+            self.seconds,
+            self.pool_id,
+            self.path,
+        )
 
     @property
     def attachments(self) -> list[Attachment]:
