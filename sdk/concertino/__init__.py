@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from .plugins import *
     from .pool.live import LivePool as LivePool
     from .pool.pool import Pool as Pool
+    from .pool.search import ToolSearch as ToolSearch
     from .pool.shortlist import Shortlist as Shortlist
     from .runs.handle import RunHandle as RunHandle
     from .runs.orchestrator import Orchestrator as Orchestrator
@@ -118,6 +119,7 @@ _NAMES = {
     "strategies.parallel_rounds": "ParallelRounds",
     "pool.live": "LivePool",
     "pool.pool": "Pool",
+    "pool.search": "ToolSearch",
     "pool.shortlist": "Shortlist",
     "traces": "Trace TraceStore",
     "executor": "Executor Limits",

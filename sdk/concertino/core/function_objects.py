@@ -13,6 +13,8 @@ from functools import cached_property
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
+FINDER = "concertino/find_tools"
+"""The tool that searches a pool, by its name there."""
 _KEPT = 8
 """Texts that are kept of one list; programs have few strategies, and a text may have millions of characters."""
 
@@ -50,3 +52,14 @@ def made_once(tools: Sequence[Mapping[str, Any]], make: Callable[..., T], *form:
             del made[next(iter(made))]
         made[key] = make(tools, *form)
     return cast("T", made[key])
+
+
+def functions_in(content: Any) -> list[Mapping[str, Any]]:
+    """The function objects in the result of `FINDER`; none, if it holds something else."""
+    tools = content.get("tools") if isinstance(content, Mapping) else None
+    return [tool for tool in tools if _is_function(tool)] if isinstance(tools, list) else []
+
+
+def _is_function(tool: Any) -> bool:
+    function = tool.get("function") if isinstance(tool, Mapping) else None
+    return isinstance(function, Mapping) and isinstance(function.get("name"), str)

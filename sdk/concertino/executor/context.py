@@ -98,14 +98,21 @@ class CallContext(Context[Any]):
         # Roles last: a role wins over a model of the same name, as in `Pool.model`.
         return {**known, **{spec.name: spec.name for spec in pool.models}, **pool.roles}
 
-    def offered(self, *patterns: str, without: str = "") -> list[dict[str, Any]]:
+    def offered(self, *patterns: str, without: str = "", question: str = "") -> list[Mapping[str, Any]]:
         pool = self._call.scope.pool
+        if question and not patterns and pool.searched is not None:
+            left_out = {v for v, spec in pool.actions if without in (spec.name, spec.short_name)} if without else set()
+            return [
+                tool
+                for tool in pool.searched.listing(pool.searched.find(question))
+                if tool["function"]["name"] not in left_out
+            ]
         chosen = {
             visible
             for visible, spec in pool.actions
             if without not in (spec.name, spec.short_name) and (not patterns or any(matches(spec, p) for p in patterns))
         }
-        return [tool for tool in pool.to_openai() if tool["function"]["name"] in chosen]
+        return [tool for tool in pool.functions if tool["function"]["name"] in chosen]
 
     @property
     def toolbox(self) -> list[dict[str, Any]]:

@@ -153,12 +153,14 @@ class Context(ABC, Generic[D]):
         """
 
     @abstractmethod
-    def offered(self, *patterns: str, without: str = "") -> list[dict[str, Any]]:
+    def offered(self, *patterns: str, without: str = "", question: str = "") -> list[Mapping[str, Any]]:
         """The pool's tools and agents as OpenAI-style function objects, for an agent that lets a model choose.
 
         Args:
             patterns: names or patterns of members; all by default.
             without: the full or short name of one that is left out.
+            question: of a pool that is too large for a prompt, those that fit it, and the tool that finds the others;
+                with patterns, all that match.
         """
 
     @property

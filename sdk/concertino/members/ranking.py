@@ -1,6 +1,8 @@
-"""Rankings: whom to ask first for a question. Plugins offer them; routers and shortlists name one `provider/name`.
+"""Rankings: whom to ask first for a question. Plugins offer them; routers, shortlists and searches name one of them.
 
-Invariant: a ranking only orders. It sees no more than names, cards and prices, and cannot leave anyone out.
+A ranking may also make an index, which finds the best few of ten thousand without looking at each of them.
+
+Invariant: a ranking only orders. It sees no more than a `RankingEntry` holds, and cannot leave anyone out.
 """
 
 from __future__ import annotations
@@ -19,12 +21,16 @@ class RankingEntry:
         card: its description.
         usd: what this request, or a usual call, is expected to cost, in $; None where the price is unknown.
         units: cost units of a call; 0 for a model.
+        arguments: names of its arguments.
+        answered: questions of earlier runs in which a call of it succeeded.
     """
 
     name: str
     card: str
     usd: float | None = None
     units: float = 0.0
+    arguments: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
 
 
 @runtime_checkable
@@ -39,6 +45,23 @@ class Ranking(Protocol):
         Args:
             question: the text of the last message, or the question of a run or a part of it.
         """
+        ...
+
+
+class RankingIndex(Protocol):
+    """Finds the best of the entries that it was made of. Called in the event loop, so it must be quick."""
+
+    def search(self, question: str, most: int) -> Sequence[str]:
+        """At most so many names, best first; those that have nothing to do with the question are left out."""
+        ...
+
+
+@runtime_checkable
+class IndexedRanking(Ranking, Protocol):
+    """A ranking for many entries: what it needs of them is made once."""
+
+    def index(self, entries: Sequence[RankingEntry]) -> RankingIndex:
+        """An index of these entries, which do not change."""
         ...
 
 

@@ -3,6 +3,7 @@ them.
 
     members = ["toy/*", "search/web"]       # patterns; the order is the order in the pool; absent: everything
     without = ["toy/slow"]
+    search = "never"                        # the whole list is shown, however long; absent: "auto"
     sources = ["skills", "weather/server.json"]   # files and folders that plugins make members of
     [roles]
     worker = "toy/steady"
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 KEYS = (
     "members",
     "without",
+    "search",
     "sources",
     "offer",
     "roles",
@@ -121,6 +123,9 @@ def load_pool(path: Path, manager: PluginManager | None = None) -> Pool:
     for key, change, values in steps:
         with _naming(path, key):
             pool = change(pool, values) if values else pool
+    if "search" in data:
+        with _naming(path, "search"):
+            pool = pool.with_search(_from_file(path, data["search"]))
     with _naming(path, "aliases"):
         pool.actions  # noqa: B018 - two members of one visible name must be an error of this file
     # The pools made on the way have none; rendering, saving and locking need the one that loaded the members.
@@ -143,6 +148,7 @@ def save_pool(pool: Pool, path: Path, manager: PluginManager | None = None) -> N
     data: dict[str, Any] = {key: {} for key in KEYS}
     data["members"] = [member.name for member in pool.members]
     data["roles"], data["aliases"] = pool.roles, pool.aliases
+    data.update(_saved_search(path, pool))
     data["providers"] = {name: dict(settings) for name, settings in manager.own.items()}
     made_here = (RouterSpec, ModelAgent, OrchestratorAgent)
     local = [m.name for m in pool.members if not m.provider and not isinstance(m, made_here)]
@@ -163,6 +169,22 @@ def save_pool(pool: Pool, path: Path, manager: PluginManager | None = None) -> N
         data["offer"] = list(data["offer"].values())
     # An empty list of members is written: without the key, the file would mean everything installed.
     write_document(path, {key: value for key, value in data.items() if value or key == "members"})
+
+
+def _saved_search(path: Path, pool: Pool) -> dict[str, Any]:
+    """How the pool is searched, where that is not as usual."""
+    search = pool._search
+    if isinstance(search, str):
+        return {} if search == "auto" else {"search": search}
+    if not isinstance(search.ranking, str):
+        raise PoolError(
+            f"{path}: search: ranking {search.ranking.name!r} is an object of this process; publish it in a plugin "
+            'and name it, such as "acme/by-meaning"'
+        )
+    table = search.to_json()
+    if search.learn_from:
+        table["learn_from"] = _from_folder(Path(search.learn_from), path)
+    return {"search": table}
 
 
 def _write_sources(path: Path, data: dict[str, Any], pool: Pool, manager: PluginManager) -> list[Spec]:
@@ -222,6 +244,14 @@ def _configured(path: Path, data: Mapping[str, Any], manager: PluginManager) -> 
         if not isinstance(table, dict):
             raise PoolError(f"{path}: providers.{name} = {table!r}; expected a table")
     return manager.configured(provider_tables(path, tables))
+
+
+def _from_file(path: Path, search: Any) -> Any:
+    """How a pool is searched, with the folder of traces found from the file's own."""
+    folder = search.get("learn_from") if isinstance(search, dict) else None
+    if not isinstance(folder, str):
+        return search
+    return {**search, "learn_from": str(path.parent / Path(folder).expanduser())}
 
 
 # -- reading -------------------------------------------------------------------------------------------------

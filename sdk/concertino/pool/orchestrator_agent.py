@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from concertino.core.documents import check_keys
 from concertino.core.errors import PoolError, SpecError, UsageError
+from concertino.core.function_objects import FINDER, functions_in, names_of
 from concertino.core.model import Sampling
 from concertino.core.observation import CallFailed
 from concertino.core.plan import Plan
@@ -182,8 +183,10 @@ class _Lead:
         self.model = model
         self.sampling = sampling
         self.ctx = ctx
-        self.tools = ctx.offered(*only, without=name)
-        if only and not self.tools:
+        self.only = only
+        self.name = name
+        self.offered: set[str] = set()
+        if only and not ctx.offered(*only, without=name):
             raise UsageError(
                 f"{name}: only={only!r} matches no tool and no agent of the pool; correct it, or leave it out"
             )
@@ -195,7 +198,9 @@ class _Lead:
         Raises:
             CallFailed: there is none; says why.
         """
-        machine = self.strategy.begin(TaskContext(task, self.tools, sampling=self.sampling))
+        tools = self.ctx.offered(*self.only, without=self.name, question=task)
+        self.offered = set(names_of(tools))
+        machine = self.strategy.begin(TaskContext(task, tools, sampling=self.sampling))
         while not isinstance(step := machine.step(), Done):
             if isinstance(step, Ask):
                 await self._ask(step, machine)
@@ -224,7 +229,7 @@ class _Lead:
         machine.on_reply(reply)
 
     async def _act(self, step: Act, machine: Machine) -> None:
-        offered = {tool["function"]["name"] for tool in self.tools}
+        offered = self.offered
         strangers = [call for call in step.plan.calls if call.error is None and call.name not in offered]
         plan = step.plan
         # The executor would run any member of the pool by name, this agent included.
@@ -234,4 +239,8 @@ class _Lead:
                 replace(call, error=("unknown_name", f"{call.name!r} is {text}")) if call in strangers else call
                 for call in step.plan.calls
             )
-        machine.observe(await self.ctx.run(plan))
+        seen = await self.ctx.run(plan)
+        found = (functions_in(each.content) for each in seen if each.ok and each.name == FINDER)
+        self.offered.update(tool["function"]["name"] for tools in found for tool in tools)
+        self.offered.discard(self.name)
+        machine.observe(seen)

@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     from concertino.members.ranking import Ranking
     from concertino.plugins.manager import PluginManager
 
+    from .search import Search, SearchedPool, ToolSearch
+
+_ALWAYS_LISTED = 20
+"""Members that are listed whole, however long their descriptions are."""
+_OF_TOOLS = ("actions", "_by_any_name", "visible_names", "_functions")
+"""What a pool makes of its tools and agents alone."""
 _LEADERS = 8
 """Models for which a pool keeps what it is when they lead."""
 # Servers with the OpenAI protocol take names of `[A-Za-z0-9_-]{1,64}` only; see `_sanitise`.
@@ -79,8 +85,10 @@ class Pool:
         aliases: Mapping[str, str] | None,
         manager: PluginManager | None = None,
         patterns: tuple[str, ...] | None = None,
+        search: ToolSearch | Search = "auto",
     ) -> None:
         self._source = members
+        self._search = search
         self._roles = dict(roles or {})
         self._aliases = dict(aliases or {})
         self._manager = manager
@@ -120,6 +128,7 @@ class Pool:
         patterns: tuple[str, ...] | None,
         roles: Mapping[str, str] | None = None,
         aliases: Mapping[str, str] | None = None,
+        search: ToolSearch | Search = "auto",
     ) -> Pool:
         """A pool whose members are imported when somebody asks for them."""
         pool = cls.__new__(cls)
@@ -128,7 +137,7 @@ class Pool:
             found = manager.specs(patterns)
             return (*found, *named_models(names_of_roles(roles), found, manager))
 
-        pool._fill(members, roles, aliases, manager, patterns)
+        pool._fill(members, roles, aliases, manager, patterns, search)
         return pool
 
     @property
@@ -303,17 +312,18 @@ class Pool:
 
     # -- changing --------------------------------------------------------------------------------------------------
 
-    def _copy(self, members: Iterable[Spec] | None = None, **changes: Mapping[str, str]) -> Pool:
+    def _copy(self, members: Iterable[Spec] | None = None, **changes: Any) -> Pool:
         roles, aliases = changes.get("roles", self._roles), changes.get("aliases", self._aliases)
+        search = changes.get("search", self._search)
         # Stays lazy: changing roles or aliases imports no plugin.
         if members is None and (importer := self._importer) is not None:
-            return Pool._lazily(importer, self._patterns, roles, aliases)
+            return Pool._lazily(importer, self._patterns, roles, aliases, search)
         kept = self.members if members is None else tuple(members)
         names = {member.name for member in kept}
         # Not through the constructor: it would bring back a model that `without` took away from a role.
         pool = Pool.__new__(Pool)
         kept_aliases = {name: alias for name, alias in aliases.items() if name in names}
-        pool._fill(kept, roles, kept_aliases, self._manager)
+        pool._fill(kept, roles, kept_aliases, self._manager, search=search)
         pool._check()
         return pool
 
@@ -327,7 +337,8 @@ class Pool:
         """
         # Narrowed before it is loaded, so that only what matches is imported.
         if (importer := self._importer) is not None and self._patterns is None:
-            return Pool._lazily(importer, (*patterns, *self._roles.values()), self._roles, self._aliases)
+            more = (*patterns, *self._roles.values())
+            return Pool._lazily(importer, more, self._roles, self._aliases, self._search)
         self._require_matches(patterns)
         kept = self._with_needs({m.name for m in self.members if _matches(m, patterns)} | set(self._roles.values()))
         return self._copy(m for m in self.members if m.name in kept)
@@ -391,7 +402,7 @@ class Pool:
         roles = {**self._roles, **bound}
         if (importer := self._importer) is not None:
             patterns = self._patterns and (*self._patterns, *bound.values())
-            return Pool._lazily(importer, patterns, roles, self._aliases)
+            return Pool._lazily(importer, patterns, roles, self._aliases, self._search)
         more = named_models(names_of_roles(bound), self.members, self._manager)
         return self._copy((*self.members, *more) if more else None, roles=roles)
 
@@ -409,6 +420,9 @@ class Pool:
             if len(self._led) >= _LEADERS:
                 del self._led[next(iter(self._led))]
             led = self._led[model] = self._bound_to(model)
+            if self.searched is not None:
+                # The same members, so the same index.
+                led.__dict__["searched"] = self.searched
         return led
 
     @cached_property
@@ -417,12 +431,26 @@ class Pool:
 
     def _bound_to(self, model: ModelSpec | str) -> Pool:
         if isinstance(model, ModelSpec):
+            if type(model) is ModelSpec and model.name not in self:
+                return self._with_leader(model)
             known = self if model.name in self else self.adding(model)
             return known.bind(orchestrator=model.name)
         if "/" in model and model not in self:
             return self.bind(orchestrator=model)
         found = self.model(model)
         return self if self._roles.get("orchestrator") == found.name else self.bind(orchestrator=found.name)
+
+    def _with_leader(self, model: ModelSpec) -> Pool:
+        """With a new model that leads. What is known of the tools and agents stays; programs make a model per run."""
+        pool = Pool.__new__(Pool)
+        roles = {**self._roles, "orchestrator": model.name}
+        # Not checked again: a model of a new name takes nothing away from a pool that was consistent.
+        pool._fill((*self.members, model), roles, self._aliases, self._manager, search=self._search)
+        pool.__dict__.update({name: getattr(self, name) for name in _OF_TOOLS})
+        pool.__dict__["fingerprints"] = {**self.fingerprints, model.name: _fingerprint(model)}
+        pool.__dict__["_hashed_members"] = hashed = self._hashed_members.copy()
+        hashed.update(_encoded(f",{model.canonical}" if self.members else model.canonical))
+        return pool
 
     def offering(self, *patterns: str) -> Pool:
         """With each model that matches offered to the orchestrator as an agent, `ask_<name>`.
@@ -509,6 +537,33 @@ class Pool:
             m.with_(prices=chosen[m.name]) if isinstance(m, ModelSpec) and m.name in chosen else m for m in pool.members
         )
 
+    def with_search(self, search: ToolSearch | Search) -> Pool:
+        """With another way to search it.
+
+        Args:
+            search: `auto`, the default: a pool whose list is too long for a prompt is searched, if concertino-search is
+                installed; `never`; or a `ToolSearch`, which says from which size on, and how.
+
+        Raises:
+            UsageError: it is nothing of that.
+        """
+        from .search import ToolSearch
+
+        return self._copy(search=ToolSearch.parse(search))
+
+    @cached_property
+    def searched(self) -> SearchedPool | None:
+        """This pool as runs search it; None where its list is short enough to be shown whole.
+
+        Raises:
+            PoolError: the ranking that `with_search` names is not installed.
+        """
+        if self._search == "never" or (self._search == "auto" and len(self.members) <= _ALWAYS_LISTED):
+            return None
+        from .search import searched
+
+        return searched(self, self._search)
+
     def sample(
         self,
         rng: random.Random,
@@ -552,22 +607,37 @@ class Pool:
             "members": [member.to_json() for member in self.members],
             "roles": dict(sorted(self._roles.items())),
             "aliases": dict(sorted(self._aliases.items())),
+            **self._search_setting,
         }
+
+    @property
+    def _search_setting(self) -> dict[str, Any]:
+        """How it is searched, as a document says it; nothing where it is as usual."""
+        if self._search == "auto":
+            return {}
+        return {"search": self._search if isinstance(self._search, str) else self._search.to_json()}
 
     @cached_property
     def fingerprints(self) -> dict[str, str]:
         """What tells whether a member has changed, by name: 12 digits of the SHA-256 of what the outside sees of it."""
-        # A description may hold lone surrogates, which strict UTF-8 refuses.
-        seen = ((member.name, member.canonical.encode("utf-8", "surrogatepass")) for member in self.members)
-        return {name: hashlib.sha256(text).hexdigest()[:12] for name, text in seen}
+        return {member.name: _fingerprint(member) for member in self.members}
 
     @cached_property
     def id(self) -> str:
         """16 hex digits of the SHA-256 of `to_json()`: equal pools have equal ids, in every process."""
-        members = ",".join(member.canonical for member in self.members)
-        aliases, roles = canonical_text(self._aliases), canonical_text(self._roles)
-        text = f'{{"aliases":{aliases},"members":[{members}],"roles":{roles}}}'  # as canonical_text(self.to_json())
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        search = f',"search":{canonical_text(said["search"])}' if (said := self._search_setting) else ""
+        whole = self._hashed_members.copy()
+        # As canonical_text(self.to_json()) ends.
+        whole.update(_encoded(f'],"roles":{canonical_text(self._roles)}{search}}}'))
+        return whole.hexdigest()[:16]
+
+    @cached_property
+    def _hashed_members(self) -> hashlib._Hash:
+        """The hash of the beginning of that text, up to the last member."""
+        beginning = hashlib.sha256(_encoded(f'{{"aliases":{canonical_text(self._aliases)},"members":['))
+        for place, member in enumerate(self.members):
+            beginning.update(_encoded(f",{member.canonical}" if place else member.canonical))
+        return beginning
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Pool) and self.id == other.id
@@ -670,6 +740,15 @@ def _renaming(member: Spec, old: str, new: str) -> Spec:
         return member.with_(models=tuple(new if name == old else name for name in member.models))
     # The code of other agents names its models itself.
     return answering_with(member, new) if isinstance(member, ModelAgent) else member
+
+
+def _fingerprint(member: Spec) -> str:
+    return hashlib.sha256(_encoded(member.canonical)).hexdigest()[:12]
+
+
+def _encoded(text: str) -> bytes:
+    # A description may hold lone surrogates, which strict UTF-8 refuses.
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _sanitise(name: str) -> str:

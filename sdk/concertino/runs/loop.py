@@ -111,7 +111,7 @@ class RunSettings:
         before: hooks before a call.
         after: hooks after a call.
         with_leader: binds the orchestrator's model to its role in a pool.
-        begin: makes the machine of a run from its question, pool and budget.
+        begin: makes the machine of a run from its question, pool, budget, and what a search of the pool had found.
         guarding: the guards; None without any.
     """
 
@@ -122,7 +122,7 @@ class RunSettings:
     before: Sequence[Callable[..., Any]]
     after: Sequence[Callable[..., Any]]
     with_leader: Callable[[Pool], Pool]
-    begin: Callable[[str, Pool, Budget], Machine]
+    begin: Callable[[str, Pool, Budget, Sequence[str] | None], Machine]
     guarding: Guarding | None
 
 
@@ -304,7 +304,7 @@ class RunLoop:
             if question != asked:
                 self.begun = replace(self.begun, question=question)
                 scope.question = question
-                self.machine = self.settings.begin(question, self.pool, self.budget)
+                self.machine = self.settings.begin(question, self.pool, self.budget, self.begun.setup.get("found"))
         finally:
             # Also when the run is cancelled meanwhile: whatever was asked of models is on record.
             checks, scope.events = scope.events, []

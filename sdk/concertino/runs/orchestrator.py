@@ -39,6 +39,7 @@ from concertino.strategies.built_in import ALONE, DEFAULT_STRATEGY, installed_st
 from concertino.traces import Durability, JournalSink, Trace, TraceMemory
 from concertino.traces.trace import header
 
+from .action_space import ActionSpace, action_space
 from .handle import RunHandle, forget_request
 from .loop import Listener, RunLoop, RunSettings
 from .options import answer_type_of, check_options, guards_of, own_hooks
@@ -259,8 +260,9 @@ class Orchestrator(Generic[OutputT]):
             check_budget(pool, budget)
             given = self._given(strategy, RunContext(run_id, asked, deps), history, stream_text, attached)
             check_attachments(pool, given.attachments)
-            machine = self._begin(strategy, asked, pool, budget, self.sampling)
-            setup = {**self._setup(strategy, pool, budget), **input_setup(given), "durability": durability}
+            space = action_space(pool, strategy, asked)
+            machine = self._begin(strategy, asked, space, budget, self.sampling)
+            setup = {**self._setup(strategy, pool, space, budget), **input_setup(given), "durability": durability}
             # The trace file comes last: a run that is refused above leaves no file.
             sink = None
             if target is not None:
@@ -305,8 +307,9 @@ class Orchestrator(Generic[OutputT]):
         run_id = run_id or new_run_id()
         given = self._given(strategy, RunContext(run_id, asked, deps), history, False, attached)
         check_attachments(pool, given.attachments)
-        machine = self._begin(strategy, asked, pool, budget, self.sampling)
-        setup = {**self._setup(strategy, pool, budget), **input_setup(given)}
+        space = action_space(pool, strategy, asked)
+        machine = self._begin(strategy, asked, space, budget, self.sampling)
+        setup = {**self._setup(strategy, pool, space, budget), **input_setup(given)}
         begun = RunStarted(run_id, asked, setup, round(time.time(), 3))
         drive = RunLoop(self._settings(), machine, pool, budget, _rounds(strategy, budget), begun, given=given)
         return SteppedRun(drive, self.executor)
@@ -521,8 +524,10 @@ class Orchestrator(Generic[OutputT]):
             attachments=tuple(known.attachments()),
             spared=spared,
         )
-        refuse_changes(known, {**self._setup(strategy, pool, budget), **input_setup(given)})
-        machine = self._begin(strategy, known.question, pool, budget, recorded_sampling(known))
+        # What was found then: the pool may have learned since.
+        space = action_space(pool, strategy, known.question, known.setup.get("found"))
+        refuse_changes(known, {**self._setup(strategy, pool, space, budget), **input_setup(given)})
+        machine = self._begin(strategy, known.question, space, budget, recorded_sampling(known))
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
         memory, rounds = TraceMemory(known), _rounds(strategy, budget)
         settings, elapsed = self._settings(), known.seconds()
@@ -544,7 +549,8 @@ class Orchestrator(Generic[OutputT]):
             if isinstance(self._leader, str):
                 pool.model(self._leader)  # a wrong name is the more helpful error
             raise PoolError(_NOTHING_TO_LEAD + (_OFFER if pool.models else "add members") + _OR_ALONE)
-        return pool.led_by(self._leader)
+        searched = pool.searched
+        return (pool if searched is None else searched.pool).led_by(self._leader)
 
     def _arranged(self, question: str, pool: Pool) -> Pool:
         """The pool of a run on a question."""
@@ -557,10 +563,12 @@ class Orchestrator(Generic[OutputT]):
             )
         return arranged
 
-    def _begin(self, strategy: Strategy, question: str, pool: Pool, budget: Budget, sampling: Sampling) -> Machine:
+    def _begin(
+        self, strategy: Strategy, question: str, space: ActionSpace, budget: Budget, sampling: Sampling
+    ) -> Machine:
         """The run's machine; what the strategy cannot do with this pool is said before anything has run."""
         remaining = budget.whole(_rounds(strategy, budget))
-        context = TaskContext(question, pool.functions, budget.rounds, budget.parallel, remaining, sampling)
+        context = TaskContext(question, space.functions, budget.rounds, budget.parallel, remaining, sampling)
         return strategy.begin(context)
 
     @property
@@ -603,9 +611,15 @@ class Orchestrator(Generic[OutputT]):
             self.before,
             self.after,
             self._with_model,
-            lambda question, pool, budget: self._begin(self._following(pool), question, pool, budget, self.sampling),
+            self._begin_again,
             self._guarding,
         )
+
+    def _begin_again(self, question: str, pool: Pool, budget: Budget, found: Sequence[str] | None) -> Machine:
+        """The machine of a run whose question a guard has changed."""
+        strategy = self._following(pool)
+        space = action_space(pool, strategy, question, found)
+        return self._begin(strategy, question, space, budget, self.sampling)
 
     @property
     def _guarding(self) -> Guarding | None:
@@ -615,11 +629,12 @@ class Orchestrator(Generic[OutputT]):
 
         return Guarding(self.guards)
 
-    def _setup(self, strategy: Strategy, pool: Pool, budget: Budget) -> dict[str, Any]:
+    def _setup(self, strategy: Strategy, pool: Pool, space: ActionSpace, budget: Budget) -> dict[str, Any]:
         # Recorded for `replay`, which has no pool to make them from.
-        tools = {"tools": pool.functions} if strategy.reads_tools else {}
+        tools = {"tools": space.functions} if strategy.reads_tools else {}
         return {
             **tools,
+            **({"found": space.found} if space.found is not None else {}),
             "strategy": strategy.to_json(),
             "pool": pool.id,
             "members": pool.fingerprints,

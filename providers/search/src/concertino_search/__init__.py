@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from concertino import AgentSpec, Finding, ProviderSettings, ToolSpec, hookimpl
+from concertino import AgentSpec, Finding, ProviderSettings, Ranking, ToolSpec, hookimpl
 
 from .agents.gathered import AgentTools
 from .agents.knowledge import knowledge_searcher
@@ -59,6 +59,14 @@ def concertino_tools(settings: ProviderSettings) -> list[ToolSpec]:
 def concertino_agents(settings: ProviderSettings) -> list[AgentSpec]:
     """The agents, where there is anything to search."""
     return published_agents(read_settings(settings))
+
+
+@hookimpl
+def concertino_rankings(settings: ProviderSettings) -> list[Ranking]:
+    """`search/tools`, which finds the members of large pools."""
+    from .tool_ranking import ToolRanking
+
+    return [ToolRanking()]
 
 
 @hookimpl

@@ -61,6 +61,7 @@ class AgentGraph(Strategy):
 
     name = "agent-graph"
     reads_tools = True
+    searches = False
 
     def __post_init__(self) -> None:
         if self.dom not in ("low", "high"):

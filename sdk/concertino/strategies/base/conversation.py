@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 from concertino.core.format_issue import FormatIssue
-from concertino.core.function_objects import FunctionObjects
+from concertino.core.function_objects import FINDER, FunctionObjects, functions_in
 from concertino.core.model import Message, Reply
+from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 
 from .machine import Act, Ask, Done, Machine, Reading, Step, Strategy, TaskContext
@@ -93,6 +94,16 @@ class Conversation(Machine):
             self._end(Done(None, "format", f"{texts} {why}"))
         elif text:
             self.messages.append(Message("user", text))
+
+    def _take_found(self, observations: Sequence[Observation]) -> None:
+        """Have the members that a search of the pool found among the tools from now on."""
+        results = [seen.content for seen in observations if seen.ok and seen.name == FINDER]
+        if not results:
+            return
+        found = {tool["function"]["name"]: tool for content in results for tool in functions_in(content)}
+        # A schema that was asked for whole takes the place of the short one.
+        kept = [found.pop(tool["function"]["name"], tool) for tool in self.tools]
+        self.tools = FunctionObjects([*kept, *found.values()])
 
     def finish(self, stop: str, detail: str = "") -> None:
         # The first end counts: a budget that runs out during the last step must not overwrite an answer.

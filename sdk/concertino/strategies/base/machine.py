@@ -305,6 +305,14 @@ class Strategy(ABC):
     needs_members: ClassVar[bool] = True
     """A pool without any tool or agent is refused; without this, a strategy may work with its model alone."""
 
+    searches: ClassVar[bool] = True
+    """Its model can look for more members during a run of a large pool; a plan that is written once cannot."""
+
+    @property
+    def named_members(self) -> Sequence[str]:
+        """Members that the strategy itself calls by name; they are listed, however large the pool is."""
+        return ()
+
     @abstractmethod
     def begin(self, context: TaskContext) -> Machine:
         """A machine at the start of a run."""

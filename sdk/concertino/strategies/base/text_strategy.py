@@ -146,6 +146,7 @@ class TextMachine(Conversation):
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
         assert self.plan is not None
         text = self.settings.show(self.plan.calls, observations, remaining)
+        self._take_found(observations)
         self.plan, self.phase, self.round = None, "ask", self.round + 1
         if self.round >= self.settings.max_rounds:
             self.phase = "answer"

@@ -96,6 +96,10 @@ class DependencyPlan(Strategy):
                 )
 
     @property
+    def named_members(self) -> Sequence[str]:
+        return tuple(self.tools.values())
+
+    @property
     def limits(self) -> RunLimits:
         """Turns with calls, and calls in one of them."""
         return RunLimits(self.max_rounds, self.max_parallel)
@@ -293,6 +297,7 @@ class DependencyPlanMachine(Conversation):
         shown = remaining if self.settings.show_budget else None
         text = prompts.render_observations(observations, names, shown, self.settings.prompt)
         self.plan = None
+        self._take_found(observations)
         self.round += 1
         self.phase = "ask"
         if self.round >= self.settings.max_rounds:

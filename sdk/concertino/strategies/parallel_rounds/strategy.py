@@ -248,6 +248,7 @@ class ParallelRoundsMachine(Conversation):
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
         assert self.plan is not None
         calls = self.plan.calls
+        self._take_found(observations)
         if self.settings.references:
             self.sources = self.sources.with_round(self.round + 1, calls, observations)
         self._show(calls, observations, remaining if self.settings.show_budget else None)

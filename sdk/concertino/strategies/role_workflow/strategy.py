@@ -58,6 +58,7 @@ class RoleWorkflow(Workflow, Strategy):
     until: Until = field(default_factory=lambda: PassTests("coder", "tester"))
 
     name = "role-workflow"
+    searches = False
 
     def __post_init__(self) -> None:
         # Frozen; a list is accepted and made a tuple, so that the settings stay a value.
@@ -67,6 +68,10 @@ class RoleWorkflow(Workflow, Strategy):
         ):
             raise UsageError("RoleWorkflow: expected roles=(Role(...), ...) and until=Agree, PassTests or ReachGoal")
         _refuse(faults_of(self.to_json()), "RoleWorkflow")
+
+    @property
+    def named_members(self) -> Sequence[str]:
+        return self.tools
 
     @property
     def max_rounds(self) -> int:

@@ -119,6 +119,10 @@ class SerialCalls(Strategy):
             object.__setattr__(self, name, tuple(given))
 
     @property
+    def named_members(self) -> Sequence[str]:
+        return (self.answer_tool,) if self.by_member else ()
+
+    @property
     def by_member(self) -> bool:
         """A member of the pool gives the answer."""
         return self.form == "qa" or self.answering == "member"
@@ -317,6 +321,7 @@ class SerialCallsMachine(Conversation):
         assert self.plan is not None
         calls = self.plan.calls
         self.plan = None
+        self._take_found(observations)
         if self.settings.references:
             self.sources = self.sources.with_round(self.round + 1, calls, observations)
         if self.settings.form == "chat":

@@ -12,6 +12,7 @@ the mean idf). A repeated term of a query counts as often as it stands there, in
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from itertools import chain
@@ -24,6 +25,9 @@ from concertino_search.errors import CorpusError
 from concertino_search.options import VARIANTS, Variant
 
 from .ranking import Ranked, Scores, best_of_rows, padded
+
+# It logs each build on the level DEBUG, which it sets itself.
+logging.getLogger("bm25s").setLevel(logging.WARNING)
 
 _OKAPI_FLOOR = 0.25
 """Part of the mean idf that a term in more than half of the passages has."""
@@ -86,6 +90,10 @@ class Bm25:
         step = max(1, _CELLS // length)
         parts = [queries[start : start + step] for start in range(0, len(queries), step)]
         return [ranked for part in parts for ranked in best_of_rows(self._scores(part, length), k)]
+
+    def scores(self, queries: Sequence[Sequence[str]]) -> Scores:
+        """A row of scores for each query, a column per passage; rows are filled up with 0."""
+        return self._scores(queries, padded(int(self._matrix.scores["num_docs"])))
 
     def _scores(self, queries: Sequence[Sequence[str]], length: int) -> Scores:
         """A row of scores for each query, filled up with 0."""
