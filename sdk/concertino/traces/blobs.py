@@ -1,8 +1,9 @@
 """Large values of a journal, each in a side file named by its content.
 
-    run.trace           ... {"t":"result","content":{"$blob":"9f86d0...","bytes":1048576},"n":7}
+    run.trace           ... {"$blob":"9f86d0...","bytes":1048576,"small":{"t":"result","id":"1.2",…},"big":["content"],"n":7}
     run.trace.blobs/    9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 
+The small fields of the record stand beside the reference, for a reader that needs no more; what is whole is the file.
 The name is the SHA-256 of the bytes, so equal values are kept once and a damaged file is noticed. Invariant:
 a side file is complete under its name before the record that mentions it is written, so an intact record
 never points to half a value. What is read back comes from outside: a reference is checked for form before it
@@ -27,6 +28,9 @@ from .journal_line import encode_json
 
 BLOB_LIMIT = 64 * 1024
 """Bytes of JSON above which `pack` moves a value into a side file."""
+
+_SMALL = 256
+"""Characters of a text that stands beside the reference to a side file."""
 
 # `\Z`, because `$` would let a line break at the end into a path.
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
@@ -130,6 +134,21 @@ def pack(value: Any, journal: Externaliser, limit: int = BLOB_LIMIT) -> Any:
     value_json = encode_json(value)
     posing = isinstance(value, Mapping) and "$blob" in value
     return journal.externalise(value_json) if posing or len(value_json) > limit else value
+
+
+def small_parts(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands beside the reference to a record: its small fields, and the names of the others."""
+    small = {key: value for key, value in record.items() if _is_small(value)}
+    return {"small": small, "big": [key for key in record if key not in small]}
+
+
+def _is_small(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _SMALL
+    if isinstance(value, (dict, list)):
+        parts = value.values() if isinstance(value, dict) else value
+        return len(value) <= _SMALL // 16 and all(not isinstance(v, dict) and _is_small(v) for v in parts)
+    return value is None or isinstance(value, (bool, int, float))
 
 
 def unpack(value: Any, blobs: BlobStore) -> Any:

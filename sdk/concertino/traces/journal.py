@@ -28,7 +28,7 @@ from typing import Any, Literal, Self
 
 from concertino.core.errors import UsageError
 
-from .blobs import BlobStore
+from .blobs import BlobStore, small_parts
 from .disk import GroupSync, sync_file, sync_folder, write_all
 from .journal_errors import Damage, JournalEncodeError, JournalError, JournalExists, JournalForked, JournalWriteError
 from .journal_line import checked_header, encode_json, frame
@@ -159,7 +159,7 @@ class Journal:
             )
         body = encode_json(record if isinstance(record, dict) else dict(record))
         if limit is not None and len(body) > limit:
-            body = encode_json(self.externalise(body))
+            body = encode_json({**self.externalise(body), **small_parts(record)})
         return self._append(body)
 
     def externalise(self, value_json: bytes) -> dict[str, Any]:

@@ -32,7 +32,7 @@ PREFIX_LENGTH = 9
 _FORM: dict[str, Any] = {"separators": (",", ":"), "allow_nan": False, "check_circular": False}
 _encode_utf8 = json.JSONEncoder(ensure_ascii=False, **_FORM).encode
 _encode_ascii = json.JSONEncoder(ensure_ascii=True, **_FORM).encode
-_decode = json.JSONDecoder().decode
+_decode = json.JSONDecoder().raw_decode
 
 
 def encode_json(value: object) -> bytes:
@@ -69,15 +69,16 @@ def parse_line(line: bytes, n: int) -> dict[str, Any]:
         raise ValueError("the file ends inside this record")
     if line[:PREFIX_LENGTH] != b"%08x " % crc32(data):
         raise ValueError("its checksum does not match its bytes")
+    text = data.decode()
     try:
-        record = _decode(data.decode())
+        record, end = _decode(text)
     # No damage: the checksum agrees. A `ValueError` would let a resume cut off a good record.
     except RecursionError:
         raise JournalError(
             f"record {n} is intact but nested too deep to be read from here. "
             "Read it from a shallower call stack, or raise sys.setrecursionlimit()."
         ) from None
-    if not isinstance(record, dict) or record.get("n") != n:
+    if end != len(text) or not isinstance(record, dict) or record.get("n") != n:
         raise ValueError("it does not carry the next sequence number")
     return record
 

@@ -7,7 +7,7 @@ any model, and trained on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,9 @@ from concertino.core.errors import TraceError
 from concertino.core.events import Event
 from concertino.core.model import Reply
 from concertino.core.observation import Observation
+
+from .facts import FACTS_WITHOUT, TraceFacts
+from .records import StoredRecords, TraceReading, nothing_yet
 
 VERSION = 1
 """Version of the records; a file of a newer one is refused."""
@@ -48,7 +51,8 @@ class Trace:
     """The records of one run.
 
     Attributes:
-        records: plain JSON data, one per event; `t` names the kind.
+        records: plain JSON data, one per event; `t` names the kind. Those of a large file are read from it when they are
+            asked for.
         path: the file it came from or was written to, if any.
         damage: what was wrong with the file, `""` if nothing.
     """
@@ -59,9 +63,12 @@ class Trace:
                 f"{path or 'these records'}: a trace begins with a 'run' record that names run and question; this one "
                 "does not, so it was written by something else"
             )
-        self.records = list(records)
+        self.records: Sequence[dict[str, Any]] = records if isinstance(records, StoredRecords) else list(records)
         self.path = path
         self.damage = damage
+        self._first = records[0]
+        # Of a file alone: records in memory may change.
+        self._known: TraceFacts | None = None
 
     @classmethod
     def of_events(cls, events: Sequence[Event], path: Path | None = None) -> Trace:
@@ -72,18 +79,34 @@ class Trace:
     def load(cls, path: str | Path) -> Trace:
         """Read a trace file, also a damaged one or one of an active run.
 
+        It is read once. Of a large one only places and facts are held, so keep the file as long as the trace.
+
         Raises:
             TraceError: no such file, no trace, or written by a newer version; says what to do.
         """
-        from .blobs import BlobStore, unpack
-        from .journal_reader import read_journal
+        return cls.read(TraceReading(path, without=FACTS_WITHOUT))
 
-        file = read_journal(Path(path))
-        blobs = BlobStore(Path(path))
-        records = [unpack(record, blobs) for record in file.records]
-        if not records:
-            raise TraceError(f"{path}: the trace holds no records yet; nothing had begun when it was interrupted")
-        return cls(records, Path(path), str(file.damage.reason) if file.damage else "")
+    @classmethod
+    def read(cls, reading: TraceReading, *also: Callable[[dict[str, Any]], object]) -> Trace:
+        """The trace of a reading, to whose records others listen too.
+
+        Raises:
+            TraceError: as `load`.
+        """
+        facts = TraceFacts()
+        for record in reading:
+            if not reading.place:
+                cls([record], reading.path)
+            facts.apply(record)
+            for listen in also:
+                listen(record)
+        if reading.place < 0:
+            raise nothing_yet(reading.path)
+        damage = reading.damage
+        trace = cls(reading.records(), reading.path, str(damage.reason) if damage else "")
+        if not reading.whole:
+            trace._known = facts
+        return trace
 
     def save(self, path: str | Path) -> Path:
         """Write the records as a trace file.
@@ -104,6 +127,11 @@ class Trace:
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
+    @property
+    def facts(self) -> TraceFacts:
+        """What is known of the run at its end."""
+        return self._known or TraceFacts.of(self.records)
+
     def of_kind(self, kind: str) -> Iterator[dict[str, Any]]:
         """Records of one kind, in order."""
         return (record for record in self.records if record["t"] == kind)
@@ -111,22 +139,33 @@ class Trace:
     @property
     def run_id(self) -> str:
         """Id of the run."""
-        return str(self.records[0]["run"])
+        return str(self._first["run"])
 
     @property
     def question(self) -> str:
         """The question."""
-        return str(self.records[0]["question"])
+        return str(self._first["question"])
 
     @property
     def setup(self) -> dict[str, Any]:
         """Strategy, pool, budget and models of the run."""
-        return dict(self.records[0].get("setup", {}))
+        return dict(self._first.get("setup", {}))
 
     @property
     def finished(self) -> bool:
         """Whether the run came to an end."""
-        return bool(self.records[-1]["t"] == "end")
+        return self.end is not None
+
+    @property
+    def end(self) -> dict[str, Any] | None:
+        """The last record, if the run came to an end."""
+        last = self.records[-1] if self._known is None else dict(self._known.last)
+        return last if last["t"] == "end" else None
+
+    @property
+    def began(self) -> float:
+        """When the run began, in seconds since 1970."""
+        return float(self._first["at"])
 
     def replies(self) -> list[Reply]:
         """What the orchestrator (and summariser) wrote."""
@@ -138,9 +177,7 @@ class Trace:
 
     def in_doubt(self) -> list[str]:
         """Ids of calls that were started and whose end is not known."""
-        started = [r["id"] for r in self.records if r["t"] in ("intent", "ask")]
-        ended = {r["id"] for r in self.records if r["t"] in ("result", "reply")}
-        return [call_id for call_id in started if call_id not in ended]
+        return self.facts.in_doubt()
 
     def attachments(self) -> list[Attachment]:
         """Images, audio and files that the run was given or that its calls returned, with their bytes.
@@ -161,24 +198,17 @@ class Trace:
 
     def pending(self) -> dict[str, dict[str, Any]]:
         """Calls that wait for a person's decision: their `approval` records by id."""
-        decided = {record["id"] for record in self.of_kind("decision")}
-        return {record["id"]: record for record in self.of_kind("approval") if record["id"] not in decided}
+        return self.facts.pending()
 
     def seconds(self) -> float:
         """Seconds from the start of the run to the last thing on record."""
-        times = [record.get("ended", record.get("at", 0.0)) for record in self.records[1:]]
-        replies = [record["observation"]["ended"] for record in self.of_kind("reply")]
-        return float(max([*times, *replies], default=0.0))
+        return float(self.facts.seconds)
 
     def summary(self) -> Summary:
         """One line about it."""
-        # The last result of an id counts: a resumed run repeats what was in doubt. Requests to models are no calls,
-        # and neither are checks by guards.
-        asked = {record["id"] for record in self.of_kind("ask")}
-        asked |= {record["id"] for record in self.of_kind("intent") if record["kind"] == "guard"}
-        last = {r["id"]: r for r in self.of_kind("result") if not r.get("parent") and r["id"] not in asked}
-        results = list(last.values())
-        end = self.records[-1] if self.finished else {}
+        facts = self.facts
+        calls, failed = facts.counts()
+        end = facts.last if facts.finished else {}
         usage = end.get("usage", {})
         return Summary(
             run_id=self.run_id,
@@ -186,9 +216,9 @@ class Trace:
             question=self.question,
             answer=end.get("answer"),
             stop=end.get("stop", "unfinished"),
-            rounds=sum(1 for _ in self.of_kind("plan")),
-            calls=len(results),
-            failed=sum(record["status"] != "OK" for record in results),
+            rounds=facts.plans,
+            calls=calls,
+            failed=failed,
             usd=usage.get("usd", 0.0),
             units=usage.get("units", 0.0),
             seconds=round(self.seconds(), 3),
@@ -197,7 +227,7 @@ class Trace:
 
     def export(self) -> dict[str, Any]:
         """One JSON object with everything, for other tools."""
-        return {"version": VERSION, "summary": self.summary().to_json(), "records": self.records}
+        return {"version": VERSION, "summary": self.summary().to_json(), "records": list(self.records)}
 
     # -- showing ---------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,216 @@
+"""The records in a trace file, one after another or by their place, without holding all of them.
+
+    reading = TraceReading(path)
+    for record in reading: ...                  # once, from the beginning, large values included
+    if reading.damage: ...                      # where and why it stopped
+    records = reading.records()                 # by their places, read again when they are asked for
+
+Records of a small trace are held, so that they outlive the file. Of a large one, only the places of its lines are
+known: 8 bytes a record. Invariant: whatever is read again proves itself again; a file that has become another one
+meanwhile is an error, never another record.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+from .blobs import BlobStore, unpack
+from .journal_errors import Damage, JournalError
+from .journal_line import parse_line
+from .journal_reader import JournalCursor
+
+HELD_BYTES = 8 << 20
+"""Bytes of lines and side files up to which the records of a trace are held."""
+
+Record = dict[str, Any]
+
+
+class TraceReading:
+    """One reading of a trace file, from its beginning.
+
+    Args:
+        without: fields that are not needed, by the kind of record. A side file that holds only these is not read.
+        hold: whether the records of a small trace are held.
+
+    Attributes:
+        place: of the record that was given last.
+        whole: whether the records that were given so far are held anyway, so that whoever keeps one needs no copy.
+        size: bytes that are intact.
+        damage: what ended the reading before the end of the file.
+    """
+
+    def __init__(self, path: str | Path, *, without: Mapping[str, Collection[str]] | None = None, hold: bool = True) -> None:
+        self.path = Path(path)
+        self.place = -1
+        self._without = without or {}
+        self._cursor = JournalCursor(self.path)
+        self._blobs = BlobStore(self.path)
+        self._places = array("Q")
+        self._held: list[Record] | None = [] if hold else None
+        self._weight = 0
+        self.header: Record = {}
+
+    @property
+    def whole(self) -> bool:
+        return self._held is not None
+
+    @property
+    def size(self) -> int:
+        return self._cursor.offset
+
+    @property
+    def damage(self) -> Damage | None:
+        return self._cursor.damage
+
+    def __iter__(self) -> Iterator[Record]:
+        """The records, without the header.
+
+        Raises:
+            JournalError: the file is missing or no journal, its header is damaged, or a side file is.
+        """
+        cursor = self._cursor
+        for record in cursor.whole_journal():
+            if cursor.n == 1:
+                self.header = record
+            else:
+                self.place += 1
+                self._places.append(cursor.begin)
+                yield self._taken(record)
+        self._places.append(cursor.offset)
+
+    def records(self) -> Sequence[Record]:
+        """All records; only after the reading has come to its end."""
+        return StoredRecords(self.path, self._places) if self._held is None else self._held
+
+    def _taken(self, record: Record) -> Record:
+        if "$blob" in record and self._held is None and (small := outline_of(record, self._without)) is not None:
+            return small
+        found = unpacked(record, self._blobs)
+        if self._held is not None:
+            self._weight += self._cursor.offset - self._cursor.begin + int(record.get("bytes", 0))
+            if self._weight <= HELD_BYTES:
+                self._held.append(found)
+            else:
+                self._held = None
+        return found
+
+
+class StoredRecords(Sequence[Record]):
+    """The records of a large trace, read from its file whenever they are asked for."""
+
+    def __init__(self, path: Path, places: array[int]) -> None:
+        self.path = path
+        self._places = places
+
+    def __len__(self) -> int:
+        return len(self._places) - 1
+
+    @overload
+    def __getitem__(self, place: int) -> Record: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Record]: ...
+    def __getitem__(self, place: int | slice) -> Record | list[Record]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        if not -len(self) <= place < len(self):
+            raise IndexError(f"{self.path}: there is no record {place}; there are {len(self)}")
+        return record_at(self.path, place % len(self), self._places)
+
+    def __iter__(self) -> Iterator[Record]:
+        blobs = BlobStore(self.path)
+        with _open(self.path) as file:
+            file.seek(self._places[0])
+            for place in range(len(self)):
+                line = file.readline(self._places[place + 1] - self._places[place])
+                yield unpacked(_proven(self.path, line, place), blobs)
+
+
+def record_at(path: Path, place: int, places: Sequence[int]) -> Record:
+    """One record of a trace, read again.
+
+    Raises:
+        JournalError: the file is gone, or is not the one that was read.
+    """
+    begin = places[place]
+    with _open(path) as file:
+        file.seek(begin)
+        # Its end is not known while the file is still read for the first time.
+        line = file.readline(places[place + 1] - begin if place + 1 < len(places) else -1)
+    return unpacked(_proven(path, line, place), BlobStore(path))
+
+
+def unpacked(record: Record, blobs: BlobStore) -> Record:
+    """A record with what its side file holds."""
+    found: Record = unpack(record, blobs)
+    return found
+
+
+def outline_of(record: Mapping[str, Any], without: Mapping[str, Collection[str]]) -> Record | None:
+    """A record of a side file without fields that are not needed; None if more is missing, or it is an old one."""
+    small, big = record.get("small"), record.get("big")
+    if not isinstance(small, dict) or not isinstance(big, list):
+        return None
+    spared = without.get(str(small.get("t")), ())
+    return small if all(field in spared for field in big) else None
+
+
+def first_record(path: str | Path) -> Record:
+    """How a run began, without reading the rest of its trace.
+
+    Raises:
+        TraceError: as `Trace.load`.
+    """
+    from .trace import Trace
+
+    for record in TraceReading(path, hold=False):
+        return Trace([record], Path(path)).records[0]
+    raise nothing_yet(path)
+
+
+def last_record(path: Path) -> Record | None:
+    """The last line of a trace, if it is intact; whether everything before is, it does not tell."""
+    with _open(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        block = 1 << 16
+        while True:
+            begin = max(0, size - block)
+            file.seek(begin)
+            lines = file.read(size - begin).splitlines(keepends=True)
+            if len(lines) > 1 or not begin:
+                break
+            block *= 4
+    if not lines or b'"n":' not in lines[-1]:
+        return None
+    number = lines[-1].rpartition(b'"n":')[2].rstrip(b"}\n")
+    try:
+        return unpacked(parse_line(lines[-1], int(number)), BlobStore(path))
+    except ValueError:
+        return None
+
+
+def nothing_yet(path: str | Path) -> JournalError:
+    """The error of a trace without any record."""
+    return JournalError(f"{path}: the trace holds no records yet; nothing had begun when it was interrupted")
+
+
+def _proven(path: Path, line: bytes, place: int) -> Record:
+    try:
+        return parse_line(line, place + 1)  # the header has number 0
+    except ValueError as reason:
+        raise JournalError(
+            f"{path}: record {place + 1} is not what it was when the trace was loaded ({reason}). Load it again."
+        ) from None
+
+
+def _open(path: Path) -> Any:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise JournalError(
+            f"{path}: cannot be read any more ({error.strerror}). A large trace is read when its records are asked "
+            "for; keep the file as long as it is in use."
+        ) from error
