@@ -4,8 +4,8 @@
 
 S19: 10 to 3,000 concurrent runs of 10 rounds of 4 calls, in the default settings (each run has an executor of its own)
 and with a shared one. Meanwhile a coroutine of the caller wakes up every millisecond: by how much it is late is the lag
-of the loop. S20: one run whose history is kept to 4,000 tokens, by its number of rounds. S21: 100 results of 1 MB each in
-one round. The model is a script, and each of its replies takes one pass of the loop. Every figure has a process of its
+of the loop. S20: one run whose history is kept to 4,000 tokens, by its number of rounds. S21: 100 results of 1 MB
+in one round. The model is a script, and each of its replies takes one pass of the loop. Every figure has a process of its
 own; time is that of the processor. Memory is what stays of finished runs that are kept, after a collection.
 """
 
@@ -163,7 +163,8 @@ async def long(rounds: int) -> dict[str, float]:
         strategy = ct.ParallelRounds(max_rounds=number + 1, history_tokens=4000)
         began = time.process_time()
         done = await ct.Orchestrator(Script(text, number), strategy).run("What?", pool=POOL)
-        assert done.answer == "done" and len(done.rounds) == number
+        assert done.answer == "done"
+        assert len(done.rounds) == number
         return time.process_time() - began
 
     await run(20)
@@ -213,7 +214,8 @@ async def large(kind: str, data: bool) -> dict[str, float]:
         done = await run(folder, RESULTS)
         seconds = time.perf_counter() - began
         beat.stop()
-        assert done.answer == "done" and len(done.observations) == RESULTS and all(s.ok for s in done.observations)
+        assert done.answer == "done"
+        assert [seen.ok for seen in done.observations] == [True] * RESULTS
         kept = memory_mb() - before
         return {
             "times": kept * 2**20 / (RESULTS * SIZE),

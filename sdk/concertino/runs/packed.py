@@ -1,8 +1,9 @@
 """The events of a finished run in a few bytes, until somebody looks at them.
 
-A finished run of 40 calls is 330 objects and more than 70 KB. A program that keeps a thousand of them mostly reads their
-answers, and the garbage collector walks over all of it again and again. So the events are packed: what is plain data
-goes into one block of bytes, and what is not plain, rare, or long and maybe shared with other runs is kept as it is.
+A finished run of 40 calls is 330 objects and more than 70 KB. A program that keeps a thousand of them mostly reads
+their answers, and the garbage collector walks over all of it again and again. So the events are packed: what is plain
+data goes into one block of bytes; what is not plain, or rare, or long and maybe shared with other runs, is kept as it
+is.
 
 Invariant: what is unpacked equals what was packed, type by type.
 """
@@ -74,9 +75,7 @@ class PackedEvents:
 
 _started = attrgetter("run_id", "call_id", "parent", "name", "kind", "arguments", "at")
 _asked = attrgetter("call_id", "role", "model", "at")
-_seen = attrgetter(
-    "call_id", "name", "attempts", "started", "ended", "repairs", "truncated", "replayed", "note",
-)  # fmt: skip
+_seen = attrgetter("call_id", "name", "attempts", "started", "ended", "repairs", "truncated", "replayed", "note")
 _error = attrgetter("code", "message", "path", "expected", "got", "near", "retryable")
 _call = attrgetter("name", "arguments", "id", "error", "repairs", "guarded")
 _tool_call = attrgetter("name", "arguments", "id")

@@ -1,4 +1,4 @@
-"""Keeping what an orchestrator reads short: observations cut to a size, and old rounds shortened.
+"""Keeping what an orchestrator reads short: observations cut to a size, old rounds shortened and then left out.
 
 Sizes are in tokens as `Model.count_tokens` estimates them by default, three bytes each, so that a machine stays plain
 data. Invariant: what is cut says how much is missing, and the newest rounds are never touched.
@@ -7,7 +7,7 @@ data. Invariant: what is cut says how much is missing, and the newest rounds are
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from concertino.core.model import Message
@@ -19,6 +19,7 @@ KEPT = 2
 """Rounds that are kept as they are."""
 OBSERVED = "\n\nWhat calls returned:\n"
 """What stands between the question of an earlier turn and the results of its calls."""
+_LEFT_OUT = re.compile(r"\n\n\[… (\d{1,9}) earlier rounds left out …\]\Z")
 _RESPONSE = re.compile(r"(<tool_response>\n)(.*?)(\n</tool_response>)", re.DOTALL)
 
 
@@ -41,24 +42,52 @@ def cut(text: str, tokens: int) -> str:
 
 
 def compacted(messages: Sequence[Message], tokens: int) -> list[Message]:
-    """The conversation with old observations shortened, oldest first, until it fits or only the newest are left.
+    """The conversation in at most so many tokens: old observations are shortened, and then old rounds left out.
+
+    Both begin with the oldest, and the newest rounds stay as they are, whatever they take. It becomes a quarter shorter
+    than it must, if it can: so it is rewritten now and then, not in every round, and what a server has cached of it
+    serves several requests.
 
     Args:
         messages: the system message, the question, then texts of the model and observations in turn.
         tokens: the most that all of it should take.
     """
     found = list(messages)
-    total = sum(count_tokens(message.text) for message in found)
-    last = [index for index, message in enumerate(found) if message.role == "assistant"][-KEPT:]
+    total, goal = size_of(found), tokens * 3 // 4
+    if total <= tokens:
+        return found
+    # Where rounds begin: with a text of the model.
+    rounds = [index for index, message in enumerate(found) if message.role == "assistant"]
+    newest = rounds[-KEPT:][0] if rounds else 0
     # The system message and the question come first and are never shortened.
-    for index in range(2, last[0] if last else 0):
-        if total <= tokens:
-            break
+    for index in range(2, newest):
+        if total <= goal:
+            return found
         if found[index].role in ("user", "tool"):
             brief = _brief(found[index])
             total += count_tokens(brief.text) - count_tokens(found[index].text)
             found[index] = brief
-    return found
+    return _without_oldest(found, rounds, total, goal) if total > tokens else found
+
+
+def _without_oldest(messages: list[Message], rounds: Sequence[int], total: int, goal: int) -> list[Message]:
+    """The conversation without its oldest rounds, as many as must be left out, and with a note behind the question."""
+    left_out = 0
+    while left_out < len(rounds) - KEPT and total > goal:
+        total -= size_of(messages[rounds[left_out] : rounds[left_out + 1]])
+        left_out += 1
+    if not left_out:
+        return messages
+    question, earlier = messages[1].text, 0
+    if (note := _LEFT_OUT.search(question)) is not None:
+        question, earlier = question[: note.start()], int(note[1])
+    told = f"{question}\n\n[… {earlier + left_out} earlier rounds left out …]"
+    return [messages[0], replace(messages[1], text=told), *messages[rounds[left_out] :]]
+
+
+def size_of(messages: Iterable[Message]) -> int:
+    """Tokens of the texts of some messages, estimated."""
+    return sum(count_tokens(message.text) for message in messages)
 
 
 def compacted_turns(messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:

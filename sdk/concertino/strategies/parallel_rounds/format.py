@@ -25,8 +25,6 @@ from concertino.text.tool_calls import NAMELESS, TextBlock, cut_blocks, name_in,
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
 # What a thought must not hold when it is written out: the reader would end it there or see a call.
 _TAG = re.compile(r"<(?=/?(?:think|reasoning|tool_call|answer)\b)")
-MOST_CALLS = 500
-"""Calls of one text that are read; no round runs as many."""
 CODES = {
     "no_reasoning": "The text does not begin with `<reasoning>...</reasoning>`.",
     "no_call": "There is no `<tool_call>`.",
@@ -81,10 +79,6 @@ def read_round(reply: Reply) -> RoundText:
             call, plain = _from_block(str(len(calls) + 1), text, cut_off)
             exact = exact and block.closed and plain and bool(thoughts)
             calls.append(call)
-            if len(calls) == MOST_CALLS:
-                # One call with an error stands for the rest, so that the model is told and nothing is dropped silently.
-                calls.append(_unread(MOST_CALLS + 1))
-                break
     visible = "".join(rest)
     if reply.tool_calls:
         calls = [Call(call.name, call.arguments, str(n)) for n, call in enumerate(reply.tool_calls, 1)]
@@ -95,16 +89,14 @@ def read_round(reply: Reply) -> RoundText:
     return RoundText(reasoning, calls, answer.group(1).strip() if answer else None, unclosed, exact, visible.strip())
 
 
-def _unread(number: int) -> Call:
-    """A call with an error, in place of all calls beyond `MOST_CALLS`."""
-    text = f"only the first {MOST_CALLS} calls of the text were read; write fewer"
-    return Call(NAMELESS, id=str(number), error=("too_many_calls", text))
+def read_ahead(text: str, most: int) -> list[Call]:
+    """The first calls whose blocks are closed in a text that is still being written, as `read_round` will read them.
 
-
-def read_ahead(text: str) -> list[Call]:
-    """The calls whose blocks are closed in a text that is still being written, as `read_round` will read them."""
+    Args:
+        most: how many are read. It is asked again and again as the text grows.
+    """
     blocks = [block for block in _blocks(text) if block.tag == "tool_call"]
-    numbered = enumerate(blocks[:MOST_CALLS], 1)
+    numbered = enumerate(blocks[:most], 1)
     return [
         _from_block(str(number), text[block.begin : block.stop], False)[0] for number, block in numbered if block.closed
     ]
@@ -179,7 +171,7 @@ def check_round(text: str) -> tuple[FormatIssue, ...]:
     if not calls:
         what = 'there is no call; write <tool_call>{"name": "...", "arguments": {...}}</tool_call>'
         issues.append(FormatIssue("no_call", what, len(text), len(text)))
-    issues += [issue for part in calls[:MOST_CALLS] if part.closed and (issue := _check_call(text, part)) is not None]
+    issues += [issue for part in calls if part.closed and (issue := _check_call(text, part)) is not None]
     return tuple(sorted(issues, key=lambda issue: issue.start))
 
 

@@ -19,7 +19,7 @@ from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
-from concertino.strategies.base.history import compacted
+from concertino.strategies.base.history import compacted, size_of
 from concertino.strategies.base.machine import Ask, Done, RunLimits, Strategy, TaskContext
 from concertino.strategies.base.observations import render_each, render_remaining, render_round
 from concertino.strategies.base.references import Sources, fill_call, fill_text, place_of
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from concertino.strategies.base.answer_reader import AnswerReader
 
 Phase = Literal["ask", "act", "answer", "done"]
+_SHOWN_BEYOND = 20
+"""Calls beyond the limit of a round that the model is told of one by one."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ class ParallelRounds(Strategy):
             answer.
         show_budget: show what is left of the budget with the observations (b_t of the paper's state).
         observation_tokens: tokens of one observation that are shown; the middle of a longer one is left out.
-        history_tokens: tokens of the whole conversation, from which on observations of old rounds are shortened.
+        history_tokens: tokens of the whole conversation, from which on observations of old rounds are shortened, and
+            where that is not enough, the oldest rounds left out.
         max_unreadable_replies: texts without a readable call, in a row, after which the run ends.
         prompt: `full`, or `brief` for a model that was trained on this format: the members and the numbers, and
             observations in their short form.
@@ -118,7 +121,12 @@ class ParallelRounds(Strategy):
 
 
 class ParallelRoundsMachine(Conversation):
-    """One run in rounds."""
+    """One run in rounds.
+
+    Attributes:
+        counted: messages at the beginning of the conversation whose tokens are known, where its length is limited.
+        size: tokens of these.
+    """
 
     settings: ParallelRounds
 
@@ -126,6 +134,7 @@ class ParallelRoundsMachine(Conversation):
         super().__init__(settings, context)
         self.names: list[str] = []
         self.native_ids: list[str] = []
+        self.counted = self.size = 0
         self.sources = Sources(context.question)
         system = made_once(
             self.tools,
@@ -175,9 +184,8 @@ class ParallelRoundsMachine(Conversation):
         """The calls of closed blocks, as far as the round has room for them; native calls are not written as text."""
         if self.phase != "ask" or self.settings.native:
             return []
-        room = self.settings.max_parallel
         # `final_answer` and calls beyond the limit will not run, so they must not be started early.
-        ready = [call for call in read_ahead(text) if int(call.id) <= room and call.name != prompts.FINAL]
+        ready = [call for call in read_ahead(text, self.settings.max_parallel) if call.name != prompts.FINAL]
         return [self._filled(call) for call in ready]
 
     # -- replies and observations ----------------------------------------------------------------------------------
@@ -265,6 +273,7 @@ class ParallelRoundsMachine(Conversation):
         own = self.settings
         names = [self._label(call) for call in calls] if own.prompt == "brief" else self.names
         if not self.native_ids:
+            observations, names = self._told(observations, names)
             text = render_round(observations, names, remaining, own.observation_tokens, own.prompt)
             self.messages.append(Message("user", text))
             return
@@ -273,6 +282,19 @@ class ParallelRoundsMachine(Conversation):
             self.messages.append(Message("tool", text, call_id=native_id))
         if remaining:
             self.messages.append(Message("user", render_remaining(remaining).strip()))
+
+    def _told(
+        self, observations: Sequence[Observation], names: Sequence[str]
+    ) -> tuple[Sequence[Observation], Sequence[str]]:
+        """What the model is told of: of thousands of calls beyond the limit, all but a few in one line."""
+        each = self.settings.max_parallel + _SHOWN_BEYOND
+        if len(observations) <= each + 1:
+            return observations, names
+        first, last = observations[each], observations[-1]
+        # Beyond the limit, all have one and the same error.
+        rest = replace(first, call_id=f"{first.call_id}-{last.call_id}")
+        label = f"{names[each]}-{names[-1]}" if self.settings.prompt == "brief" else "further calls"
+        return [*observations[:each], rest], [*names[:each], label]
 
     def _label(self, call: Call) -> str:
         """What a brief prompt calls the result of a call: its place, and where it can be referred to, its round."""
@@ -283,10 +305,15 @@ class ParallelRoundsMachine(Conversation):
         limit = self.settings.history_tokens
         if limit is None:
             return
-        messages = compacted(self.messages, limit)
-        if messages != self.messages:
-            # Earlier messages have changed, so a driver that keeps a prefix of tokens must start again.
-            self.messages, self.asked = messages, 0
+        # Only what is new is counted: whoever counted all of it in every round would take quadratic time.
+        self.size += size_of(self.messages[self.counted :])
+        if self.size > limit:
+            messages = compacted(self.messages, limit)
+            if messages != self.messages:
+                # Earlier messages have changed, so a driver that keeps a prefix of tokens must start again.
+                self.messages, self.asked = messages, 0
+            self.size = size_of(messages)
+        self.counted = len(self.messages)
 
     def _ask_for_answer(self, stop: str) -> None:
         self.final = Done(None, stop)
@@ -329,5 +356,6 @@ class ParallelRoundsMachine(Conversation):
         super()._load(dumped)
         self.names = list(dumped["names"])
         self.native_ids = list(dumped["native_ids"])
+        self.counted = self.size = 0
         self.sources = Sources(self.question, dict(dumped["results"]))
         self.plan = None if dumped["plan"] is None else Plan(Call.from_json(call) for call in dumped["plan"])
