@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .approval import ApprovalRequest
 from .attachment import Attachment
+from .late import present
 from .model import Message, Reply
 from .observation import Observation
 from .plan import Plan, unparse
@@ -137,7 +138,10 @@ class CallStarted:
 
 @dataclass(slots=True)
 class CallEnded:
-    """The one terminal observation of a call. `full` is the content before truncation, if it was cut."""
+    """The one terminal observation of a call. `full` is the content before truncation, if it was cut.
+
+    Of a call that a large trace knows already, `full` is a `LateValue`: its `value()` reads it.
+    """
 
     observation: Observation
     parent: str = ""
@@ -149,7 +153,7 @@ class CallEnded:
         if self.parent:
             data["parent"] = self.parent
         if self.full is not None:
-            data["full"] = self.full
+            data["full"] = present(self.full)
         return data
 
 

@@ -494,7 +494,7 @@ class Execution(ABC):
         """The observation on record, of an earlier process or a recording."""
         memory = self.scope.memory
         assert memory is not None
-        known = memory.recall(self.call_id, self.bound.name, self.recorded_arguments())
+        known = memory.recall(self.call_id, self.bound.name, self.recorded_arguments)
         if known is not None:
             known.replayed = self.recalled = True
             self.full = memory.full_content(self.call_id)

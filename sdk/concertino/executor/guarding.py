@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from concertino.core.approval import Deny
 from concertino.core.budget import Amount
 from concertino.core.events import CallStarted, Event
+from concertino.core.late import present
 from concertino.core.observation import ErrorInfo, Observation, Status
 from concertino.core.usage import Usage
 from concertino.members.guards import EndRun, Guard, Replace, Stage, Verdict, verdict_from
@@ -214,4 +215,4 @@ async def _ask(host: Host, scope: Scope, guard: Guard, number: int, check: Check
     assert seen is not None
     if seen.error is not None:
         return Deny(f"guard {guard.name!r} failed: {seen.error.message}")
-    return verdict_from(owner.full if owner.full is not None else seen.content)
+    return verdict_from(present(owner.full) if owner.full is not None else seen.content)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from concertino.core.approval import ApprovalRequest, Decision, Deny
 from concertino.core.events import CallEnded
+from concertino.core.late import present
 from concertino.core.observation import ErrorInfo, Observation, Status
 from concertino.core.plan import Call, Plan
 
@@ -183,7 +184,7 @@ class PlanRun(CallOwner):
         try:
             # Only a call with edges refers to results; elsewhere `${x}` is text.
             linked = call.id in self.plan.edges
-            arguments, repairs = read_arguments(call, bound, self._results if linked else None)
+            arguments, repairs = read_arguments(call, bound, self._known_results() if linked else None)
         except ArgumentsRefused as refused:
             self._refuse(index, call_id, bound.name, Status.PARSE_ERR, refused.error, refused.repairs)
             return
@@ -358,6 +359,12 @@ class PlanRun(CallOwner):
         observation = Observation(call_id, name, status, None, error, started=now, ended=now, repairs=repairs)
         self._record(observation)
         return observation
+
+    def _known_results(self) -> Mapping[str, Any]:
+        """Results by id, for the calls that refer to them."""
+        if self.scope.memory is None:
+            return self._results
+        return {call_id: present(value) for call_id, value in self._results.items()}
 
     def _record(self, observation: Observation) -> None:
         memory = self.scope.memory

@@ -50,8 +50,8 @@ class Sink(Protocol):
 class Memory(Protocol):
     """What an earlier process already did in this run (resume), or somebody recorded (replay)."""
 
-    def recall(self, call_id: str, name: str, arguments: Any) -> Observation | None:
-        """The finished result of this very call, if there is one."""
+    def recall(self, call_id: str, name: str, arguments: Callable[[], Any]) -> Observation | None:
+        """The finished result of this very call, if there is one. Its arguments are only made where they matter."""
 
     def asked(self, call_id: str) -> str:
         """The name of the model that was asked under this id; empty if none was."""
@@ -60,7 +60,7 @@ class Memory(Protocol):
         """Whether the call has a result on record."""
 
     def full_content(self, call_id: str) -> Any:
-        """The content of a recalled result before it was truncated, None if it was not."""
+        """The content of a recalled result before it was truncated, maybe as a `LateValue`; None if it was not."""
 
     def in_doubt(self, call_id: str) -> bool:
         """Whether the call was started and its end is not known."""

@@ -37,6 +37,7 @@ from concertino.strategies import Machine, Strategy, TaskContext
 from concertino.strategies.base.frame import Frame, instructions_text
 from concertino.strategies.built_in import ALONE, DEFAULT_STRATEGY, installed_strategy
 from concertino.traces import Durability, JournalSink, Trace, TraceMemory
+from concertino.traces.records import first_record, last_record
 from concertino.traces.trace import header
 
 from .action_space import ActionSpace, action_space
@@ -47,10 +48,11 @@ from .preflight import check_attachments, check_budget, check_guards, check_list
 from .run import OutputT, Run, RunError
 from .run_input import PLAIN_INPUT, Question, RunInput, read_question
 from .setup import (
-    RESUMABLE,
+    ReopenedTrace,
     chosen_sampling,
     decisions_about,
     input_setup,
+    is_over,
     recorded_sampling,
     refuse_changes,
 )
@@ -436,13 +438,15 @@ class Orchestrator(Generic[OutputT]):
         """
         path = path_of("path", path)
         if finished == "recall":
-            known = Trace.load(path)
-            if known.finished and known.records[-1]["stop"] not in RESUMABLE:
-                led = self._with_model(current_pool(pool, Budget()))
-                decisions_about(known, decisions or {})
-                run = await self._resumed(known, led, None, on_event, deps, {})
-                run.path = path
-                return run
+            last = last_record(path)
+            if last is not None and is_over(last):
+                known, memory = TraceMemory.of_file(path)
+                if known.end is not None:  # else it is damaged before its end
+                    led = self._with_model(current_pool(pool, Budget()))
+                    decisions_about(known, decisions or {})
+                    run = await self._resumed(known, memory, led, None, on_event, deps, {})
+                    run.path = path
+                    return run
         return await (await self.reopen(path, pool=pool, deps=deps, decisions=decisions, on_event=on_event))
 
     async def reopen(
@@ -463,26 +467,24 @@ class Orchestrator(Generic[OutputT]):
         from concertino.traces.journal import Journal
 
         target = path_of("path", path)
-        known = Trace.load(target)
-        durability: Durability = known.setup.get("durability", "process")
+        durability: Durability = first_record(target).get("setup", {}).get("durability", "process")
         pool = self._with_model(current_pool(pool, Budget()))
-        chosen = decisions_about(known, decisions or {})
-        journal, _ = Journal.resume(target, durability=durability)
+        # Read once, and under the lock, when no other process can write to it.
+        opened = ReopenedTrace(target, decisions or {})
+        journal = Journal.reopen(target, opened.read, durability=durability)
+        known, chosen = opened.trace, opened.chosen
         with contextlib.ExitStack() as undo:
             # Until the run owns the journal, an error must close it, or the file stays locked.
             undo.callback(journal.close)
             forget_request(target)
-            known = Trace.load(target)  # again, now that no other process can write to it
-            if known.finished and known.records[-1]["stop"] not in RESUMABLE:
-                stop = known.records[-1]["stop"]
-                raise TraceError(f"{target}: the run is finished ({stop}); there is nothing to resume")
             hold = None
             if name := known.setup.get("session"):
                 from .session import Session
 
                 hold = await Session(name, target.parent).hold()
                 undo.callback(hold.release)
-            going = self._resumed(known, pool, JournalSink(journal), on_event, deps, chosen, stream_text)
+            sink = JournalSink(journal)
+            going = self._resumed(known, opened.memory, pool, sink, on_event, deps, chosen, stream_text)
             if hold is not None:
                 going.ends_turn_of(hold)
             undo.pop_all()
@@ -494,6 +496,7 @@ class Orchestrator(Generic[OutputT]):
     def _resumed(
         self,
         known: Trace,
+        memory: TraceMemory,
         pool: Pool,
         sink: JournalSink | None,
         on_event: Listener | None,
@@ -512,7 +515,7 @@ class Orchestrator(Generic[OutputT]):
         # Instructions as they were then: a function might say something else today.
         strategy = self._following(pool)
         frame = Frame.of(strategy, known.setup.get("instructions", ""), history, self._answer_schema)
-        spared = sum(record.get("waited", 0.0) for record in known.of_kind("decision"))
+        facts = known.facts
         given = RunInput(
             frame,
             self.answer_type,
@@ -522,15 +525,14 @@ class Orchestrator(Generic[OutputT]):
             decisions=decisions,
             session=known.setup.get("session", ""),
             attachments=tuple(known.attachments()),
-            spared=spared,
+            spared=facts.spared,
         )
         # What was found then: the pool may have learned since.
         space = action_space(pool, strategy, known.question, known.setup.get("found"))
         refuse_changes(known, {**self._setup(strategy, pool, space, budget), **input_setup(given)})
         machine = self._begin(strategy, known.question, space, budget, recorded_sampling(known))
-        begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
-        memory, rounds = TraceMemory(known), _rounds(strategy, budget)
-        settings, elapsed = self._settings(), known.seconds()
+        begun = RunStarted(known.run_id, known.question, known.setup, known.began)
+        settings, rounds, elapsed = self._settings(), _rounds(strategy, budget), facts.seconds
         return RunHandle(
             RunLoop(settings, machine, pool, budget, rounds, begun, sink, memory, on_event, elapsed, given)
         )

@@ -7,17 +7,61 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from concertino.core.approval import Decision, as_decision
 from concertino.core.errors import TraceError, UsageError
 from concertino.core.model import Sampling
-from concertino.traces import Trace
+from concertino.traces import Trace, TraceMemory
+from concertino.traces.facts import FACTS_WITHOUT
+from concertino.traces.records import TraceReading
 
 from .run_input import RunInput
 
 RESUMABLE = ("cancelled", "crashed", "suspended")
 """Reasons of a recorded end after which a run may be resumed."""
+
+
+def is_over(last: Mapping[str, Any]) -> bool:
+    """Whether a run whose trace ends with this record is over, so that there is nothing to resume."""
+    return bool(last["t"] == "end" and last["stop"] not in RESUMABLE)
+
+
+class ReopenedTrace:
+    """A trace that is read to resume its run.
+
+    Args:
+        path: of the trace.
+        decisions: about calls that wait.
+
+    Attributes, known after `read`:
+        trace, memory: what the trace says, and remembers of the run.
+        chosen: the decisions, checked.
+    """
+
+    trace: Trace
+    memory: TraceMemory
+    chosen: dict[str, Decision]
+
+    def __init__(self, path: Path, decisions: Mapping[str, Decision | bool]) -> None:
+        self._path = path
+        self._decisions = decisions
+
+    def read(self) -> TraceReading:
+        """Read it.
+
+        Raises:
+            TraceError: the run is over, or as `Trace.load`.
+            UsageError: a decision is about a call that does not wait.
+        """
+        reading = TraceReading(self._path, without=FACTS_WITHOUT)
+        self.trace, self.memory = TraceMemory.of_reading(reading)
+        self.chosen = decisions_about(self.trace, self._decisions)
+        end = self.trace.end
+        if end is not None and is_over(end):
+            raise TraceError(f"{self._path}: the run is finished ({end['stop']}); there is nothing to resume")
+        return reading
 
 
 def input_setup(given: RunInput) -> dict[str, Any]:
@@ -58,7 +102,7 @@ def decisions_about(known: Trace, given: Mapping[str, Decision | bool]) -> dict[
         if call_id not in waiting:
             there = ", ".join(f"{name} ({record['name']})" for name, record in waiting.items()) or "none"
             if known.finished and not waiting:
-                there = f"none, since the run has ended ({known.records[-1]['stop']})"
+                there = f"none, since the run has ended ({(known.end or {}).get('stop')})"
             raise UsageError(f"decisions[{call_id!r}]: no such call of run {known.run_id} waits; there are {there}")
     return {call_id: as_decision(value, f"decisions[{call_id!r}]") for call_id, value in given.items()}
 

@@ -21,6 +21,7 @@ class TraceFacts:
         rounds: how many plans there are.
         seconds: from the start of the run to the last thing on record.
         spared: seconds for which the run waited for decisions.
+        attached: the records of attachments.
         asked: calls for which a decision was asked, with the record; `decided`: those that have one.
         started: ids of calls and requests that were started, in order; `ended`: those with a known end.
     """
@@ -33,6 +34,7 @@ class TraceFacts:
         self.spared = 0.0
         self.asked: dict[str, dict[str, Any]] = {}
         self.decided: set[str] = set()
+        self.attached: list[dict[str, Any]] = []
         self.started: dict[str, None] = {}
         self.ended: set[str] = set()
         self._first = True
@@ -87,6 +89,9 @@ class TraceFacts:
     def _approval(self, record: Mapping[str, Any]) -> None:
         self.asked[record["id"]] = dict(record)
 
+    def _attach(self, record: Mapping[str, Any]) -> None:
+        self.attached.append(dict(record))
+
     def _decision(self, record: Mapping[str, Any]) -> None:
         self.decided.add(record["id"])
         self.spared += record.get("waited", 0.0)
@@ -120,4 +125,5 @@ _TAKE: dict[str, Any] = {
     "plan": TraceFacts._plan,
     "approval": TraceFacts._approval,
     "decision": TraceFacts._decision,
+    "attach": TraceFacts._attach,
 }

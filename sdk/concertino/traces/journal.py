@@ -19,12 +19,12 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 from concertino.core.errors import UsageError
 
@@ -33,9 +33,24 @@ from .disk import GroupSync, sync_file, sync_folder, write_all
 from .journal_errors import Damage, JournalEncodeError, JournalError, JournalExists, JournalForked, JournalWriteError
 from .journal_line import checked_header, encode_json, frame
 from .journal_lock import WriterLock
-from .journal_reader import read_journal
+from .journal_reader import JournalFile, read_journal
 
 Durability = Literal["process", "power"]
+
+
+class Intact(Protocol):
+    """What a reading of a journal found intact: `count` records, its header included, in `size` bytes."""
+
+    @property
+    def header(self) -> dict[str, Any]: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def damage(self) -> Damage | None: ...
+
+
 
 # `O_APPEND`: the kernel puts each write at the end; `O_BINARY`: Windows would translate line ends.
 _FLAGS = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -120,21 +135,39 @@ class Journal:
             JournalWriteError: it could not be repaired; it is left as it was.
             JournalError: it is missing, empty, not a journal, or its header is damaged.
         """
+        found: list[JournalFile] = []
+
+        def read() -> JournalFile:
+            found.append(read_journal(path))
+            return found[0]
+
+        journal = cls.reopen(path, read, durability=durability)
+        return journal, found[0].records
+
+    @classmethod
+    def reopen(
+        cls, path: str | os.PathLike[str], read: Callable[[], Intact], *, durability: Durability = "process"
+    ) -> Journal:
+        """As `resume`, for a reader that does not want all records at once.
+
+        Args:
+            read: reads the whole journal, and says what of it is intact. If it raises, the file stays as it is.
+        """
         path = Path(path)
         _require_durability(durability)
         # Locked before it is read: what another writer is just writing must not be taken for damage and cut off.
         journal = cls(path, _open(path, 0), durability)
         with ExitStack() as undo:
             undo.callback(journal.close)
-            file = read_journal(path)
+            file = read()
             if file.damage is not None:
                 journal.damage = _cut_off(path, journal._fd, file.damage)
             journal.header = file.header
-            journal._tail = (len(file.records) + 1, file.size)
+            journal._tail = (file.count, file.size)
             journal._blobs.sweep()
             journal._settle_names()
             undo.pop_all()
-        return journal, file.records
+        return journal
 
     @property
     def closed(self) -> bool:

@@ -38,6 +38,11 @@ class JournalFile:
     damage: Damage | None
     size: int
 
+    @property
+    def count(self) -> int:
+        """Records, the header included."""
+        return len(self.records) + 1
+
     def unpack(self, value: Any) -> Any:
         """The value behind a blob reference, any other value as it is; BlobError if it is not intact."""
         return unpack(value, BlobStore(self.path))

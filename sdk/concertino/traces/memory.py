@@ -5,6 +5,8 @@ started, with no known end? Then it is in doubt: repeated under the same idempot
 observed as `unknown_outcome`. Because the orchestrator's replies are remembered too, a resumed run goes the same way
 up to the point where the trace ends.
 
+Of a large trace, contents, replies and long arguments stay in the file, and are read when they are needed.
+
 An agent may make its calls in another order than before, when what it waited for now comes at once. So its plans and
 requests are recognised by what they say, not by when they come: each recorded one is claimed once by an equal one.
 """
@@ -12,45 +14,87 @@ requests are recognised by what they say, not by when they come: each recorded o
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+from concertino.core.late import LateObservation, LateValue, present
 from concertino.core.observation import Observation
 from concertino.core.plan import unparse
 from concertino.core.usage import NOTHING, Usage
 from concertino.text.json import ReadingError, read_json
 
+from .facts import FACTS_WITHOUT
+from .records import TraceReading
 from .trace import Trace
 
 _GUARD = re.compile(r"guard\d+\.call\.")
+_LONG = 1024
+"""Bytes of a line from which on a value of it stays in the file."""
+_CONTENTS = ("content", "full")
 
 
 class TraceMemory:
     """The finished and the doubtful calls of a trace."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace | None = None) -> None:
         self._arguments: dict[str, Any] = {}
         self._names: dict[str, str] = {}
         self._results: dict[str, dict[str, Any]] = {}
-        self._replies: dict[str, dict[str, Any]] = {}
+        self._replies: dict[str, Any] = {}
         self._asked_for: set[str] = set()
         self._decisions: dict[str, dict[str, Any]] = {}
-        for record in trace.records:
-            match record["t"]:
-                case "intent":
-                    self._arguments[record["id"]] = record["arguments"]
-                    self._names[record["id"]] = record["name"]
-                case "ask":
-                    self._names[record["id"]] = record["model"]
-                case "result":
-                    self._results[record["id"]] = record
-                case "reply":
-                    self._replies[record["id"]] = record
-                case "approval":
-                    self._asked_for.add(record["id"])
-                case "decision":
-                    self._decisions[record["id"]] = record
+        self._doubtful: set[str] = set()
+        self._rounds: set[int] = set()
+        self._stopped: dict[str, Usage] = {}
+        self._inside: dict[str, dict[int, dict[str, tuple[str, Any]]]] = {}
+        if trace is not None:
+            for record in trace.records:
+                self._take(record, None)
+            self._complete(trace)
+
+    @classmethod
+    def of_file(cls, path: str | Path) -> tuple[Trace, TraceMemory]:
+        """A trace and what it remembers, from one reading of its file.
+
+        Raises:
+            TraceError: as `Trace.load`.
+        """
+        return cls.of_reading(TraceReading(path, without=FACTS_WITHOUT))
+
+    @classmethod
+    def of_reading(cls, reading: TraceReading) -> tuple[Trace, TraceMemory]:
+        """The same, for whoever needs to know more of the reading; it has all but what `FACTS_WITHOUT` names."""
+        memory = cls()
+
+        def take(record: dict[str, Any]) -> None:
+            memory._take(record, None if reading.whole or reading.weight < _LONG else reading.later())
+
+        trace = Trace.read(reading, take)
+        memory._complete(trace)
+        return trace, memory
+
+    def _take(self, record: dict[str, Any], later: Callable[[], dict[str, Any]] | None) -> None:
+        """Take one record; of a long one that is not held anyway, `later` reads it again."""
+        match record["t"]:
+            case "intent":
+                self._arguments[record["id"]] = _kept(record, "arguments", later)
+                self._names[record["id"]] = record["name"]
+            case "ask":
+                self._names[record["id"]] = record["model"]
+            case "result":
+                self._results[record["id"]] = record if later is None else _outlined(record, later)
+            case "reply":
+                self._replies[record["id"]] = record if later is None else LateValue(later)
+            case "approval":
+                self._asked_for.add(record["id"])
+            case "decision":
+                self._decisions[record["id"]] = record
+            case "plan":
+                self._rounds.add(record["round"])
+
+    def _complete(self, trace: Trace) -> None:
         self._doubtful = set(trace.in_doubt())
-        self._rounds = {record["round"] for record in trace.of_kind("plan")}
         stopped = {call_id for call_id, record in self._results.items() if _was_stopped(record)}
         self._stopped = {call_id: Usage.from_json(self._results.pop(call_id).get("usage", {})) for call_id in stopped}
         # A call that was cancelled after it began may have been executed; one that waited in the queue was not.
@@ -65,8 +109,8 @@ class TraceMemory:
         inside: dict[str, dict[int, dict[str, tuple[str, Any]]]] = {}
         changed = {call_id for call_id, record in self._decisions.items() if "arguments" in record}
         for call_id, record in self._results.items():
-            checked = self._arguments.get(call_id)
-            if _GUARD.match(call_id) and isinstance(checked, dict) and "replace" in (record.get("content") or {}):
+            checked = present(self._arguments.get(call_id)) if _GUARD.match(call_id) else None
+            if isinstance(checked, dict) and "replace" in (present(record.get("content")) or {}):
                 changed.add(checked["about"])
         for call_id in {**self._names, **self._results}:
             parent, slash, rest = call_id.rpartition("/")
@@ -88,14 +132,14 @@ class TraceMemory:
     def claim_plan(self, parent: str, calls: list[dict[str, Any]]) -> int:
         """The number under which this very plan ran before, 0 if it did not."""
         wanted = {call["id"]: call["arguments"] for call in calls}
-        return self._claim(parent, lambda inner, entry: inner in wanted and _fits(wanted[inner], entry[1]))
+        return self._claim(parent, lambda inner, entry: inner in wanted and _fits(wanted[inner], present(entry[1])))
 
     def claim_request(self, parent: str, messages: list[dict[str, Any]]) -> int:
         """The number under which this very request was made before, 0 if it was not."""
         asked = {"messages": messages}
         # A model that a router would have asked, and spared, has a result and no request.
-        fits = lambda inner, entry: inner[:1] in ("", "~") and entry[1] in (None, asked)  # noqa: E731
-        return self._claim(parent, fits, lambda group: any(entry[1] == asked for entry in group.values()))
+        fits = lambda inner, entry: inner[:1] in ("", "~") and present(entry[1]) in (None, asked)  # noqa: E731
+        return self._claim(parent, fits, lambda group: any(present(entry[1]) == asked for entry in group.values()))
 
     def _claim(self, parent: str, fits: Any, whole: Any = bool) -> int:
         groups = self._inside.get(parent, {})
@@ -116,9 +160,9 @@ class TraceMemory:
         """Whether the plan of a round is on record."""
         return round_ in self._rounds
 
-    def recall(self, call_id: str, name: str, arguments: Any) -> Observation | None:
+    def recall(self, call_id: str, name: str, arguments: Callable[[], Any]) -> Observation | None:
         """The finished result of this very call, None if there is none or it was another call."""
-        reply = self._replies.get(call_id)
+        reply = present(self._replies.get(call_id))
         if reply is not None:
             observation = Observation.from_json(reply["observation"])
             observation.content = reply["reply"]
@@ -126,12 +170,14 @@ class TraceMemory:
         result = self._results.get(call_id)
         if result is None or self._names.get(call_id, result["name"]) != name:
             return None
-        known = self._arguments.get(call_id)
-        # Requests to models are recorded as their messages, calls of members as their arguments.
-        given = {"messages": arguments} if isinstance(arguments, list) else unparse(arguments)
-        if known is not None and known != given:
-            return None
-        return Observation.from_json(result)
+        known = present(self._arguments.get(call_id))
+        if known is not None:
+            asked = arguments()
+            # Requests to models are recorded as their messages, calls of members as their arguments.
+            if known != ({"messages": asked} if isinstance(asked, list) else unparse(asked)):
+                return None
+        late = isinstance(result.get("content"), LateValue)
+        return (LateObservation if late else Observation).from_json(result)
 
     def asked(self, call_id: str) -> str:
         """The name of the member that was called, or of the model that was asked, under this id."""
@@ -142,7 +188,7 @@ class TraceMemory:
         return call_id in self._results
 
     def full_content(self, call_id: str) -> Any:
-        """Content before truncation."""
+        """Content before truncation, or a `LateValue` of it."""
         return self._results.get(call_id, {}).get("full")
 
     def in_doubt(self, call_id: str) -> bool:
@@ -160,6 +206,18 @@ class TraceMemory:
     def charged(self, call_id: str) -> Usage:
         """What a call that was cancelled, and has to be made again, was charged already."""
         return self._stopped.get(call_id, NOTHING)
+
+
+def _kept(record: Mapping[str, Any], field: str, later: Callable[[], dict[str, Any]] | None) -> Any:
+    """A field of a record, or what reads it."""
+    value = record[field]
+    return value if later is None or isinstance(value, LateValue) else LateValue(lambda: later()[field])
+
+
+def _outlined(record: Mapping[str, Any], later: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """A result whose contents are read when they are needed."""
+    outline = {field: value for field, value in record.items() if field not in _CONTENTS}
+    return {**outline, **{field: _kept(record, field, later) for field in _CONTENTS if field in record}}
 
 
 def _was_stopped(record: dict[str, Any]) -> bool:

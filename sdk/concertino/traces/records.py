@@ -14,9 +14,12 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, overload
+
+from concertino.core.late import LateValue
 
 from .blobs import BlobStore, unpack
 from .journal_errors import Damage, JournalError
@@ -33,13 +36,14 @@ class TraceReading:
     """One reading of a trace file, from its beginning.
 
     Args:
-        without: fields that are not needed, by the kind of record. A side file that holds only these is not read.
+        without: fields that are not needed, by the kind of record. In a large trace, a side file that was only made for
+            these is not read, and each of them is a `LateValue`.
         hold: whether the records of a small trace are held.
 
     Attributes:
-        place: of the record that was given last.
+        place: of the record that was given last; `weight`: its bytes, those of a side file included.
         whole: whether the records that were given so far are held anyway, so that whoever keeps one needs no copy.
-        size: bytes that are intact.
+        count: records that are intact, the header included; `size`: their bytes.
         damage: what ended the reading before the end of the file.
     """
 
@@ -51,12 +55,17 @@ class TraceReading:
         self._blobs = BlobStore(self.path)
         self._places = array("Q")
         self._held: list[Record] | None = [] if hold else None
-        self._weight = 0
+        self._sum = 0
+        self.weight = 0
         self.header: Record = {}
 
     @property
     def whole(self) -> bool:
         return self._held is not None
+
+    @property
+    def count(self) -> int:
+        return self._cursor.n
 
     @property
     def size(self) -> int:
@@ -86,13 +95,19 @@ class TraceReading:
         """All records; only after the reading has come to its end."""
         return StoredRecords(self.path, self._places) if self._held is None else self._held
 
+    def later(self) -> Callable[[], Record]:
+        """What reads the record again that was given last."""
+        return partial(record_at, self.path, self.place, self._places)
+
     def _taken(self, record: Record) -> Record:
+        self.weight = self._cursor.offset - self._cursor.begin + int(record.get("bytes", 0))
         if "$blob" in record and self._held is None and (small := outline_of(record, self._without)) is not None:
-            return small
+            later = self.later()
+            return {**small, **{field: LateValue(partial(_field_of, later, field)) for field in record["big"]}}
         found = unpacked(record, self._blobs)
         if self._held is not None:
-            self._weight += self._cursor.offset - self._cursor.begin + int(record.get("bytes", 0))
-            if self._weight <= HELD_BYTES:
+            self._sum += self.weight
+            if self._sum <= HELD_BYTES:
                 self._held.append(found)
             else:
                 self._held = None
@@ -156,6 +171,10 @@ def outline_of(record: Mapping[str, Any], without: Mapping[str, Collection[str]]
         return None
     spared = without.get(str(small.get("t")), ())
     return small if all(field in spared for field in big) else None
+
+
+def _field_of(later: Callable[[], Record], field: str) -> Any:
+    return later()[field]
 
 
 def first_record(path: str | Path) -> Record:

@@ -188,7 +188,7 @@ class Trace:
         from .blobs import BlobStore
 
         found: dict[str, Attachment] = {}
-        for record in self.of_kind("attach"):
+        for record in self.facts.attached:
             for item in record["attachments"]:
                 data = b""
                 if not item.get("url") and self.path is not None:

@@ -12,8 +12,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from concertino.core.late import LateMessage, any_late
+from concertino.core.model import Message
 from concertino.core.observation import Observation
 
 from .brief_prompt import PromptForm
@@ -103,6 +106,18 @@ def render_round(
     lines = render_each(observations, names, tokens, prompt)
     blocks = ["\n".join(lines)] if prompt == "brief" else lines
     return "\n".join(f"<tool_response>\n{block}\n</tool_response>" for block in blocks) + render_remaining(remaining)
+
+
+def round_message(
+    observations: Sequence[Observation],
+    names: Sequence[str],
+    remaining: Mapping[str, float] | None,
+    tokens: int | None = None,
+    prompt: PromptForm = "full",
+) -> Message:
+    """The message of `render_round`; made when somebody needs its text, if the results have to be read for it."""
+    make = partial(render_round, observations, list(names), remaining, tokens, prompt)
+    return LateMessage.of_late("user", make) if any_late(observations) else Message("user", make())
 
 
 def render_remaining(remaining: Mapping[str, float] | None) -> str:

@@ -21,7 +21,7 @@ from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.history import compacted, size_of
 from concertino.strategies.base.machine import Ask, Done, RunLimits, Strategy, TaskContext
-from concertino.strategies.base.observations import render_each, render_remaining, render_round
+from concertino.strategies.base.observations import render_each, render_remaining, round_message
 from concertino.strategies.base.references import Sources, fill_call, fill_text, place_of
 
 from . import prompts
@@ -274,8 +274,8 @@ class ParallelRoundsMachine(Conversation):
         names = [self._label(call) for call in calls] if own.prompt == "brief" else self.names
         if not self.native_ids:
             observations, names = self._told(observations, names)
-            text = render_round(observations, names, remaining, own.observation_tokens, own.prompt)
-            self.messages.append(Message("user", text))
+            shown = round_message(observations, names, remaining, own.observation_tokens, own.prompt)
+            self.messages.append(shown)
             return
         texts = render_each(observations, names, own.observation_tokens, own.prompt)
         for native_id, text in zip(self.native_ids, texts, strict=True):

@@ -31,7 +31,7 @@ from concertino.core.plan import Call, Plan
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.machine import Ask, Done, RunLimits, Strategy, TaskContext
-from concertino.strategies.base.observations import render_each, render_remaining, render_round
+from concertino.strategies.base.observations import render_each, render_remaining, round_message
 from concertino.strategies.base.references import Sources, fill_call, place_of
 
 from . import prompts
@@ -367,7 +367,7 @@ class SerialCallsMachine(Conversation):
         form = self.settings.prompt
         names = [self._label(call) if form == "brief" else call.name for call in calls]
         if not self.native_ids:
-            self.messages.append(Message("user", render_round(observations, names, remaining, prompt=form)))
+            self.messages.append(round_message(observations, names, remaining, prompt=form))
             return
         for native_id, text in zip(self.native_ids, render_each(observations, names, prompt=form), strict=False):
             self.messages.append(Message("tool", text, call_id=native_id))
