@@ -71,8 +71,19 @@ def ordered_by(ranking: Ranking, question: str, entries: Sequence[RankingEntry])
     Raises:
         ValueError: it names something that was not among them.
     """
-    known = [entry.name for entry in entries]
+    named = named_by(ranking, question, entries)
+    return list(dict.fromkeys([*named, *(entry.name for entry in entries)]))
+
+
+def named_by(ranking: Ranking, question: str, entries: Sequence[RankingEntry]) -> list[str]:
+    """The names that a ranking gives, best first.
+
+    Raises:
+        ValueError: it names something that was not among them.
+    """
+    known = {entry.name for entry in entries}
     named = list(dict.fromkeys(ranking.order(question, entries)))
     if strangers := [name for name in named if name not in known]:
-        raise ValueError(f"ranking {ranking.name!r} named {strangers[0]!r}; expected some of {', '.join(known)}")
-    return [*named, *(name for name in known if name not in named)]
+        there = ", ".join(entry.name for entry in entries[:8])
+        raise ValueError(f"ranking {ranking.name!r} named {strangers[0]!r}; expected some of {there}")
+    return named

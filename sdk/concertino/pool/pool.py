@@ -188,6 +188,10 @@ class Pool:
         return dict(self._aliases)
 
     @cached_property
+    def _by_full_name(self) -> dict[str, Spec]:
+        return {member.name: member for member in self.members}
+
+    @cached_property
     def models(self) -> tuple[ModelSpec, ...]:
         """The models."""
         return tuple(member for member in self.members if isinstance(member, ModelSpec))
@@ -244,17 +248,16 @@ class Pool:
         return self._by_any_name.get(name)
 
     def __getitem__(self, name: str) -> Spec:
-        for member in self.members:
-            if member.name == name:
-                return member
-        found = self.find(name)
+        found = self._by_full_name.get(name) or self.find(name)
         if found is not None:
             return found
         raise PoolError(unknown("member", name, [member.name for member in self.members]))
 
     def __contains__(self, member: object) -> bool:
         """Whether a member, or one of that name, is here."""
-        return any(mine.name == member or mine is member for mine in self.members)
+        name = member if isinstance(member, str) else getattr(member, "name", None)
+        mine = self._by_full_name.get(name) if isinstance(name, str) else None
+        return mine is not None and (isinstance(member, str) or mine is member)
 
     def __iter__(self) -> Iterator[Spec]:
         """The members in order, models included; roles and aliases are not among them."""

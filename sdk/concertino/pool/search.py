@@ -23,7 +23,7 @@ from concertino.core.documents import check_keys
 from concertino.core.errors import PoolError, UsageError
 from concertino.core.function_objects import FINDER, FunctionObjects
 from concertino.members.patterns import matches
-from concertino.members.ranking import IndexedRanking, Ranking, RankingEntry, RankingIndex, ordered_by
+from concertino.members.ranking import IndexedRanking, Ranking, RankingEntry, RankingIndex, named_by
 from concertino.members.specs import ToolSpec, function_object
 
 from .short_functions import shortened, tokens_of
@@ -256,7 +256,8 @@ class _Ordering:
         self._entries = entries
 
     def search(self, question: str, most: int) -> Sequence[str]:
-        return ordered_by(self._ranking, question, self._entries)[:most]
+        # What the ranking does not name has nothing to do with the question.
+        return named_by(self._ranking, question, self._entries)[:most]
 
 
 def searched(pool: Pool, search: ToolSearch | Search) -> SearchedPool | None:

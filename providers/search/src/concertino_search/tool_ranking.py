@@ -173,10 +173,11 @@ def _shared_out(claims: Row, places: npt.NDArray[Any], most: int) -> list[int]:
     import numpy as np
 
     share = min(claims.shape[1], max(_LEAST_SHARE, round(most / len(claims))))
-    measure = np.partition(claims, -share, axis=1)[:, [-share]]
+    least = np.where(claims > 0, claims, np.inf).min(axis=1)
+    measure = np.maximum(np.partition(claims, -share, axis=1)[:, -share], least)[:, None]
     values = (claims / measure * measure**_BALANCE).max(axis=0)
-    best = values.argsort(kind="stable")[::-1][:most]
-    found: list[int] = places[best].tolist()
+    best = (-values).argsort(kind="stable")[:most]
+    found: list[int] = places[best[values[best] > 0]].tolist()
     return found
 
 
