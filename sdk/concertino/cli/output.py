@@ -11,8 +11,8 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, BinaryIO
 
 import click
 
@@ -31,6 +31,7 @@ __all__ = [
     "terminal_width",
     "write_fields",
     "write_json",
+    "write_records",
     "write_table",
 ]
 
@@ -59,6 +60,19 @@ def paint(text: str, colour: str) -> str:
 def write_json(value: Any) -> None:
     """Print one JSON value on several lines."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8"))
+
+
+def write_records(head: Mapping[str, Any], records: Iterable[Any], stream: BinaryIO | None = None) -> None:
+    """Print one JSON object like `write_json`, whose last field `records` is written while it is read."""
+    out = stream or sys.stdout.buffer
+    out.write(json.dumps(head, indent=2, ensure_ascii=False).encode("utf-8", "replace").removesuffix(b"\n}"))
+    comma = b',\n  "records": ['
+    for record in records:
+        text = json.dumps(record, indent=2, ensure_ascii=False).replace("\n", "\n    ")
+        out.write(comma + b"\n    " + text.encode("utf-8", "replace"))
+        comma = b","
+    out.write(b"\n  ]\n}\n")
+    out.flush()
 
 
 def terminal_width() -> int:

@@ -17,11 +17,7 @@ from rich.text import Text
 from concertino.traces.board import Board, Chapter, Row
 
 from .output import STATUS_COLOURS, counted, one_line, show_arguments, show_cost
-
-TIMELINE_FROM = 110
-"""Columns of the terminal from which on the timeline is shown."""
-_TIMELINE = 24
-_MARKS = {"OK": "✓", "PARSE_ERR": "✗", "EXEC_ERR": "✗", "TIMEOUT": "⧖"}
+from .row_texts import FIXED, MARKS, TIMELINE, TIMELINE_FROM, longest_name, named, reached, result_text, walk
 
 
 def render_round(
@@ -63,12 +59,11 @@ def _calls(
     chapter: Chapter, rows: list[Row], now: float, width: int, *, nested: bool, full: bool
 ) -> Iterator[RenderableType]:
     """A line per call, and below it, over the whole width, why it failed or what it gave."""
-    listed = list(_walk(rows, nested))
+    listed = list(walk(rows, nested))
     timeline = width >= TIMELINE_FROM
-    names = min(28 if timeline else 20, max((len(_name(depth, row)) for depth, row in listed), default=0))
+    names = longest_name(listed, timeline)
     end = max(chapter.ended, now if not chapter.over else 0.0)
-    # 38: the columns of fixed width, and the blanks between all of them.
-    room = max(16, width - names - 38 - (_TIMELINE + 1 if timeline else 0))
+    room = max(16, width - names - FIXED - (TIMELINE + 1 if timeline else 0))
     for depth, row in listed:
         line = Table.grid(padding=(0, 1), expand=True)
         line.add_column(width=2, justify="right")
@@ -78,7 +73,7 @@ def _calls(
         line.add_column(width=8, no_wrap=True, justify="right")
         line.add_column(width=13, no_wrap=True, justify="right")
         if timeline:
-            line.add_column(width=_TIMELINE, no_wrap=True)
+            line.add_column(width=TIMELINE, no_wrap=True)
         bar = [_bar(row, chapter.started, end, now)] if timeline else []
         line.add_row(*_cells(depth, row, now, room), *bar)
         yield line
@@ -91,27 +86,15 @@ def _below(depth: int, row: Row, width: int, full: bool) -> Text | None:
     if row.reason and (depth == 0 or full):
         return Text(one_line(row.reason, width), style="yellow" if row.status == "TIMEOUT" else "red")
     if full and row.status == "OK":
-        return Text(f"→ {one_line(_result(row), width)}", style="dim")
+        return Text(f"→ {one_line(result_text(row), width)}", style="dim")
     return None
-
-
-def _name(depth: int, row: Row) -> str:
-    name = one_line(row.name)
-    return f"{'  ' * (depth - 1)}└ {name}" if depth else name
-
-
-def _walk(rows: list[Row], nested: bool, depth: int = 0) -> Iterator[tuple[int, Row]]:
-    for row in rows:
-        yield depth, row
-        if nested:
-            yield from _walk(row.rows, nested, depth + 1)
 
 
 def _cells(depth: int, row: Row, now: float, room: int) -> list[RenderableType]:
     dim = "dim" if depth else ""
     return [
         _mark(row),
-        Text(_name(depth, row), style=dim or "bold"),
+        Text(named(depth, row), style=dim or "bold"),
         Text(show_arguments(row.arguments, room) if row.arguments is not None else "", style="dim"),
         _status(row),
         Text(f"{row.seconds(now):.2f} s" if row.state != "waiting" else "", style=dim),
@@ -124,7 +107,7 @@ def _mark(row: Row) -> RenderableType:
         return Spinner("dots", style="cyan")
     if row.state == "waiting":
         return Text("·", style="dim")
-    return Text(_MARKS.get(row.status, "?"), style=STATUS_COLOURS.get(row.status, ""))
+    return Text(MARKS.get(row.status, "?"), style=STATUS_COLOURS.get(row.status, ""))
 
 
 def _status(row: Row) -> Text:
@@ -136,20 +119,8 @@ def _status(row: Row) -> Text:
 
 def _bar(row: Row, begin: float, end: float, now: float) -> Text:
     """When the call ran, between the begin and the end of its round."""
-    # A round may be over at the moment in which it began.
-    span = max(end - begin, 1e-9)
     if row.state == "waiting":
         return Text("")
-    stop = row.ended if row.state == "done" else now
-    left = min(_TIMELINE - 1, max(0, int((row.started - begin) / span * _TIMELINE)))
-    right = min(_TIMELINE, max(left + 1, round((stop - begin) / span * _TIMELINE)))
+    left, right = reached(row, begin, end, now)
     style = STATUS_COLOURS.get(row.status, "cyan")
     return Text(f"{' ' * left}{'━' * (right - left)}", style=style)
-
-
-def _result(row: Row) -> str:
-    """A result as one text; of a model's reply, its text."""
-    content = row.content
-    if row.kind == "model" and isinstance(content, dict):
-        content = content.get("text", content)
-    return show_arguments(content, 4000) if isinstance(content, dict) else str(content)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -14,10 +16,10 @@ from concertino.core.errors import TraceError, UsageError
 from . import complete
 from .failures import Failed
 from .options import common_options, make_strategy, view_options
-from .output import clean, one_line, show_money, write_json, write_table
+from .output import clean, one_line, show_money, write_json, write_records, write_table
 
 if TYPE_CHECKING:
-    from concertino.traces import Summary, Trace, TraceStore
+    from concertino.traces import Summary, TraceStore
 
 _QUESTION = 200
 """Characters of a question in the list; `--json` has all."""
@@ -86,29 +88,14 @@ def show(trace: str, folder: Path | None, as_json: bool) -> None:
     \b
     JSON: {"summary": {as `traces list`}, "setup", "records"}
     """
-    found = _store(folder).load(trace)
+    store = _store(folder)
     if as_json:
-        write_json({"summary": found.summary().to_json(), "setup": found.setup, "records": found.records})
+        found = store.load(trace)
+        write_records({"summary": found.summary().to_json(), "setup": found.setup}, found.records)
         return
-    from rich.console import Console
+    from .trace_report import write_report
 
-    from concertino.traces.board import Board
-
-    from .guard_checks import write_checks
-    from .rounds import render_round
-    from .summary import write_summary
-
-    board = Board()
-    for record in found.records:
-        board.apply(record)
-    console = Console(highlight=False)
-    click.echo(f"run {clean(found.run_id)}\n{clean(found.question)}\n")
-    for chapter in board.chapters:
-        console.print(render_round(board, chapter, console.width, nested=True, full=True))
-    if board.checks:
-        write_checks(board)
-    write_summary(board, found.path, listed=True)
-    _warn(found)
+    _warn(*write_report(store.find(trace)))
 
 
 @traces.command("follow")
@@ -181,14 +168,13 @@ def replay(trace: str, folder: Path | None, strategy: str | None, settings: tupl
 
     JSON: {"run_id", "answer", "stop", "detail", "recorded": {"answer", "stop"}, "same"}
     """
-    from concertino.runs.trace_replay import replay as drive_again
+    from concertino.runs.trace_replay import replay_file as drive_again
 
     if settings and not strategy:
         raise UsageError("--set changes a strategy; name it with --strategy")
-    found = _store(folder).load(trace)
-    done = drive_again(found, make_strategy(strategy, settings) if strategy else None)
-    summary = found.summary()
-    recorded = {"answer": summary.answer, "stop": summary.stop}
+    found, done = drive_again(_store(folder).find(trace), make_strategy(strategy, settings) if strategy else None)
+    end = found.end or {"answer": None, "stop": "unfinished"}
+    recorded = {"answer": end["answer"], "stop": end["stop"]}
     same = recorded == {"answer": done.answer, "stop": done.stop}
     if as_json:
         data = {"run_id": found.run_id, "answer": done.answer, "stop": done.stop, "detail": done.detail}
@@ -215,18 +201,42 @@ def export(trace: str, form: str, output: Path | None, folder: Path | None, as_j
 
     JSON: {"version", "summary": {as `traces list`}, "records"}; jsonl: the records
     """
-    found = _store(folder).load(trace)
-    if form == "json" or as_json:
-        text = json.dumps(found.export(), indent=2, ensure_ascii=False)
-    else:
-        text = "\n".join(json.dumps(record, ensure_ascii=False) for record in found.records)
-    _warn(found)
+    path = _store(folder).find(trace)
+    damage = _export(path, form == "json" or as_json, output)
+    _warn(path, damage)
+
+
+def _export(path: Path, whole: bool, output: Path | None) -> str:
+    """Write a trace, record by record. Gives what is wrong with its file."""
+    from concertino.traces import VERSION, Trace
+    from concertino.traces.records import TraceReading
+
+    if whole:
+        found = Trace.load(path)
+        head = {"version": VERSION, "summary": found.summary().to_json()}
+        with _opened(output) as file:
+            write_records(head, found.records, file)
+        return found.damage
+    reading = TraceReading(path, hold=False)
+    records = Trace.checked(reading)
+    lines = (f"{json.dumps(record, ensure_ascii=False)}\n".encode("utf-8", "replace") for record in records)
+    first = next(lines)  # a file that is no trace replaces no output
+    with _opened(output) as file:
+        file.write(first)
+        file.writelines(lines)
+    return str(reading.damage.reason) if reading.damage else ""
+
+
+@contextmanager
+def _opened(output: Path | None) -> Iterator[BinaryIO]:
+    """Where the export goes; as bytes: texts may hold half a character, and terminals have encodings of their own."""
     if output is None:
-        # As bytes: texts of models may hold half a character, and terminals have encodings of their own.
-        click.echo(text.encode("utf-8", "replace"))
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
         return
     try:
-        output.write_text(f"{text}\n", encoding="utf-8", errors="replace")
+        with output.open("wb") as file:
+            yield file
     except OSError as error:
         raise UsageError(f"{output}: cannot be written: {error.strerror}") from error
 
@@ -241,6 +251,6 @@ def _store(folder: Path | None) -> TraceStore:
     return TraceStore(folder)
 
 
-def _warn(found: Trace) -> None:
-    if found.damage:
-        click.echo(f"{found.path}: damaged, shown up to there: {found.damage}", err=True)
+def _warn(path: Path, damage: str) -> None:
+    if damage:
+        click.echo(f"{path}: damaged, shown up to there: {damage}", err=True)

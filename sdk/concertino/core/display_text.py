@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # Control characters, and marks that turn the direction of writing; line breaks and tabs stay.
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
+_LONG = 2_048
+"""Characters of a text from which on only its begin is looked at, where it is cut anyway."""
 _SHORT = 16
 """Characters of a value that are shown in any case."""
 
@@ -30,8 +32,19 @@ def clean(text: object) -> str:
 
 def one_line(text: object, width: int = 0) -> str:
     """A clean text on one line, cut with `…` to at most `width` characters if that is given."""
+    if width and isinstance(text, str) and len(text) > _LONG:
+        text = _begin(text, width)
     flat = " ".join(clean(text).split())
     return flat if not width or len(flat) <= width else f"{flat[: width - 1]}…"
+
+
+def _begin(text: str, width: int) -> str:
+    """As much of a long text as its first `width` characters on one line need."""
+    taken = max(_LONG, 4 * width)
+    # Blanks take no room there, and a text may begin with any number of them.
+    while taken < len(text) and len(" ".join(text[:taken].split())) <= 2 * width:
+        taken *= 4
+    return text[:taken]
 
 
 def show_arguments(arguments: Any, width: int = 200) -> str:

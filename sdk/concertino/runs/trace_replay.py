@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from concertino.core.budget import Budget
 from concertino.core.errors import TraceError
 from concertino.core.model import Reply
+from concertino.core.observation import Observation
 from concertino.strategies import Ask, Done, Strategy, TaskContext
 from concertino.strategies.built_in import installed_strategy
 from concertino.traces import Trace
+from concertino.traces.facts import FACTS_WITHOUT
+from concertino.traces.memory import late_result
+from concertino.traces.records import StoredRecords, TraceReading
 
 from .loop import UNHELD, RequestIds
 from .setup import recorded_sampling
@@ -28,19 +33,51 @@ def replay(trace: Trace | str | Path, strategy: Strategy | None = None) -> Done:
     Raises:
         TraceError: the machine wants something that the trace does not have (says what and where).
     """
-    trace = trace if isinstance(trace, Trace) else Trace.load(trace)
-    setup = trace.setup
+    if not isinstance(trace, Trace):
+        return replay_file(trace, strategy)[1]
+    known = _Recorded()
+    for place, record in enumerate(trace.records):
+        known.take(record, partial(trace.records.__getitem__, place) if isinstance(trace.records, StoredRecords) else None)
+    return _replayed(trace, known, strategy)
+
+
+def replay_file(path: str | Path, strategy: Strategy | None = None) -> tuple[Trace, Done]:
+    """As `replay`, from one reading of the file; gives the trace, too."""
+    reading, known = TraceReading(path, without=FACTS_WITHOUT), _Recorded()
+
+    def take(record: dict[str, Any]) -> None:
+        known.take(record, None if reading.whole else reading.later())
+
+    trace = Trace.read(reading, take)
+    return trace, _replayed(trace, known, strategy)
+
+
+class _Recorded:
+    """What was said and observed, by id; of a large trace, results are read when the machine is shown them.
+
+    A router's further tries are recorded as `ask.1~2`, one without a schema as `ask.1.unheld`: replies to `ask.1`.
+    """
+
+    def __init__(self) -> None:
+        self.replies: dict[str, Any] = {}
+        self.results: dict[str, Observation] = {}
+
+    def take(self, record: Mapping[str, Any], later: Callable[[], dict[str, Any]] | None) -> None:
+        """Take a record; `later` reads it again, if it is not held anyway."""
+        if record["t"] == "reply":
+            self.replies[record["id"].partition("~")[0].removesuffix(UNHELD)] = record["reply"]
+        elif record["t"] == "result":
+            self.results[record["id"]] = late_result(record, later)
+
+
+def _replayed(trace: Trace, known: _Recorded, strategy: Strategy | None) -> Done:
+    setup, replies, results = trace.setup, known.replies, known.results
     if strategy is None:
         strategy = installed_strategy(setup["strategy"]["name"]).from_json(setup["strategy"])
     budget = Budget(**setup.get("budget", {}))
     tools, sampling = setup.get("tools", ()), recorded_sampling(trace)
     machine = strategy.begin(TaskContext(trace.question, tools, budget.rounds, budget.parallel, sampling=sampling))
-    # A router's further tries are recorded as `ask.1~2`, one without a schema as `ask.1.unheld`: replies to `ask.1`.
-    replies = {
-        record["id"].partition("~")[0].removesuffix(UNHELD): record["reply"] for record in trace.of_kind("reply")
-    }
     request_ids = RequestIds()
-    results = {seen.call_id: seen for seen in trace.observations()}
     while True:
         step = machine.step()
         if isinstance(step, Done):
@@ -50,16 +87,15 @@ def replay(trace: Trace | str | Path, strategy: Strategy | None = None) -> Done:
             # As the run did, so that requests get the numbers that they had.
             request_ids.prefetch(machine)
             if reply is None:
-                end = trace.records[-1]
-                if end["t"] == "end":
+                if (end := trace.end) is not None:
                     return Done(end["answer"], end["stop"], end["detail"])
                 raise TraceError(
                     f"trace {trace.run_id}: it ends before the {step.role} was asked again; resume it instead"
                 )
             machine.on_reply(Reply.from_json(reply))
         else:
-            end = trace.records[-1]
-            if end["t"] == "end" and end["stop"] == "guard":
+            end = trace.end
+            if end is not None and end["stop"] == "guard":
                 return Done(end["answer"], end["stop"], end["detail"])
             missing = [call.id for call in step.plan.calls if f"{step.round}.{call.id}" not in results]
             if missing:
@@ -71,13 +107,12 @@ def replay(trace: Trace | str | Path, strategy: Strategy | None = None) -> Done:
 
 def _as_corrected(done: Done, trace: Trace, replies: Mapping[str, Any]) -> Done:
     """The end with a typed answer: as the last request made it, if there was one."""
-    if any(name.startswith("answer ") for name in trace.setup.get("guards", ())) and trace.finished:
+    end = trace.end
+    if end is not None and any(name.startswith("answer ") for name in trace.setup.get("guards", ())):
         # What a guard left of the answer is in the end alone.
-        end = trace.records[-1]
         return Done(end["answer"], end["stop"], end["detail"])
     corrections = [reply for name, reply in replies.items() if name.startswith("answer.")]
-    end = trace.records[-1]
-    if not corrections or end["t"] != "end":
+    if not corrections or end is None:
         return done
     if end["answer"] is None:
         return Done(None, end["stop"], end["detail"])

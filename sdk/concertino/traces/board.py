@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -111,12 +111,17 @@ class Asking:
 class Board:
     """What is known of a run. Feed it records with `apply`.
 
+    Args:
+        brief: makes the content of a result shorter, of its kind and itself; without, all of it is kept.
+
     Attributes:
         checks: those by guards, by their id, in the order in which they began.
         end: the last record, once the run is over.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, brief: Callable[[str, Any], Any] | None = None) -> None:
+        self._brief = brief
+        self._numbers: set[int] = set()
         self.run_id = ""
         self.question = ""
         self.setup: Mapping[str, Any] = {}
@@ -172,7 +177,9 @@ class Board:
         number = record["round"]
         rows = [self._planned(f"{number}.{call['id']}", call) for call in record["calls"]]
         # A resumed run writes the plan of an unfinished round again.
-        self.chapters = [chapter for chapter in self.chapters if chapter.number != number]
+        if number in self._numbers:
+            self.chapters = [chapter for chapter in self.chapters if chapter.number != number]
+        self._numbers.add(number)
         self.chapters.append(Chapter(number, self.thought, record["at"], rows))
 
     def _planned(self, call_id: str, call: Mapping[str, Any]) -> Row:
@@ -219,7 +226,8 @@ class Board:
         row = self._row(record)
         row.state, row.status = "done", record["status"]
         row.started, row.ended = record["started"], record["ended"]
-        row.error, row.content = record.get("error", {}), record.get("content")
+        content = record.get("content")
+        row.error, row.content = record.get("error", {}), self._brief(row.kind, content) if self._brief else content
         row.usage, row.replayed = record.get("usage", {}), record.get("replayed", False)
         # An agent's result includes what the calls inside it used.
         if not record.get("parent"):
@@ -270,6 +278,10 @@ class Board:
     def now(self) -> float:
         """Seconds since the run began, continuing between records until the end."""
         return self._seconds if self.end is not None else self._seconds + time.monotonic() - self._clock
+
+    def row(self, call_id: str) -> Row | None:
+        """A call by its id, None if it is not known."""
+        return self._rows.get(call_id)
 
     def rows(self) -> Iterator[Row]:
         """The orchestrator's own calls."""

@@ -176,8 +176,7 @@ class TraceMemory:
             # Requests to models are recorded as their messages, calls of members as their arguments.
             if known != ({"messages": asked} if isinstance(asked, list) else unparse(asked)):
                 return None
-        late = isinstance(result.get("content"), LateValue)
-        return (LateObservation if late else Observation).from_json(result)
+        return late_result(result, None)
 
     def asked(self, call_id: str) -> str:
         """The name of the member that was called, or of the model that was asked, under this id."""
@@ -206,6 +205,12 @@ class TraceMemory:
     def charged(self, call_id: str) -> Usage:
         """What a call that was cancelled, and has to be made again, was charged already."""
         return self._stopped.get(call_id, NOTHING)
+
+
+def late_result(record: Mapping[str, Any], later: Callable[[], dict[str, Any]] | None) -> Observation:
+    """The observation of a result; its content is read with `later` when it is asked for, if that is given."""
+    outline = dict(record) if later is None else _outlined(record, later)
+    return (LateObservation if isinstance(outline.get("content"), LateValue) else Observation).from_json(outline)
 
 
 def _kept(record: Mapping[str, Any], field: str, later: Callable[[], dict[str, Any]] | None) -> Any:

@@ -94,19 +94,29 @@ class Trace:
             TraceError: as `load`.
         """
         facts = TraceFacts()
-        for record in reading:
-            if not reading.place:
-                cls([record], reading.path)
+        for record in cls.checked(reading):
             facts.apply(record)
             for listen in also:
                 listen(record)
-        if reading.place < 0:
-            raise nothing_yet(reading.path)
         damage = reading.damage
         trace = cls(reading.records(), reading.path, str(damage.reason) if damage else "")
         if not reading.whole:
             trace._known = facts
         return trace
+
+    @classmethod
+    def checked(cls, reading: TraceReading) -> Iterator[dict[str, Any]]:
+        """The records of a reading, if they are those of a trace.
+
+        Raises:
+            TraceError: as `load`.
+        """
+        for record in reading:
+            if not reading.place:
+                cls([record], reading.path)
+            yield record
+        if reading.place < 0:
+            raise nothing_yet(reading.path)
 
     def save(self, path: str | Path) -> Path:
         """Write the records as a trace file.

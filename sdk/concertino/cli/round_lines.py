@@ -1,0 +1,193 @@
+"""Rounds of a finished run as lines of text: what `rounds.render_round` draws, for thousands of rounds.
+
+A table of rich takes a millisecond a call, and a long run has tens of thousands of calls. These lines are laid out by
+hand, with the same columns, cuts and colours. Invariant: without blanks at line ends, they are what rich would print.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from concertino.traces.board import Board, Chapter, Row
+
+from .output import STATUS_COLOURS, coloured, counted, one_line, show_arguments, show_cost
+from .row_texts import FIXED, MARKS, TIMELINE, TIMELINE_FROM, longest_name, named, reached, result_text, walk
+
+# Letters of Latin script and the marks of these lines take one column each.
+_NARROW = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff…→✓✗⧖·└━⠋]*")
+_CODES = {"bold": "1", "dim": "2", "italic": "3", "red": "31", "green": "32", "yellow": "33", "magenta": "35"}
+_CODES["cyan"] = "36"
+
+
+class RoundLines:
+    """Writes rounds, with the calls inside agents and the results.
+
+    Args:
+        board: what is known of the run.
+        width: columns of the terminal.
+    """
+
+    def __init__(self, board: Board, width: int) -> None:
+        self.board = board
+        self.width = width
+        self._colours = coloured()
+
+    def of_round(self, chapter: Chapter) -> Iterator[str]:
+        """The lines of a round."""
+        calls = counted(len(chapter.rows), "call")
+        times = f"  {calls}, from {chapter.started:.1f} s" + (f" to {chapter.ended:.1f} s" if chapter.over else "")
+        yield from self._wrapped([(f"Round {chapter.number}", "bold"), (times, "dim")], 0)
+        if chapter.thought:
+            yield from self._wrapped([(one_line(chapter.thought, max(20, (self.width - 2) * 8)), "italic dim")], 2)
+        now = self.board.now()
+        listed = list(walk(chapter.rows, True))
+        timeline = self.width >= TIMELINE_FROM
+        names = longest_name(listed, timeline)
+        end = max(chapter.ended, now if not chapter.over else 0.0)
+        for depth, row in listed:
+            yield self._line(depth, row, now, names, (chapter.started, end) if timeline else None)
+            yield from self._below(depth, row)
+        yield ""
+
+    def _line(self, depth: int, row: Row, now: float, names: int, span: tuple[float, float] | None) -> str:
+        drawn = (TIMELINE + 1) if span is not None else 0
+        mark, style = MARKS.get(row.state, "") or MARKS.get(row.status, "?"), STATUS_COLOURS.get(row.status, "")
+        style = {"running": "cyan", "waiting": "dim"}.get(row.state, style)
+        free = max(0, self.width - names - FIXED + 1 - drawn)
+        arguments = ""
+        if row.arguments is not None:
+            arguments = show_arguments(row.arguments, max(16, self.width - names - FIXED - drawn))
+        status, colour = self._status(row)
+        dim = "dim" if depth else ""
+        seconds = f"{row.seconds(now):.2f} s" if row.state != "waiting" else ""
+        cells = [
+            self._cell(mark, 2, style, right=True),
+            self._cell(named(depth, row), names, dim or "bold"),
+            self._cell(arguments, free, "dim"),
+            self._cell(status, 9, colour),
+            self._cell(seconds, 8, dim, right=True),
+            self._cell(show_cost(row.usage) if row.state == "done" else "", 13, dim, right=True),
+        ]
+        if span is not None:
+            cells.append(self._bar(row, span, now))
+        return " ".join(cells).rstrip()
+
+    def _status(self, row: Row) -> tuple[str, str]:
+        if row.state == "done":
+            return row.status, STATUS_COLOURS.get(row.status, "")
+        told = f"retry {row.retries}" if row.retries else one_line(row.progress, 32) or row.state
+        return told, "cyan" if row.state == "running" else "dim"
+
+    def _bar(self, row: Row, span: tuple[float, float], now: float) -> str:
+        if row.state == "waiting":
+            return ""
+        left, right = reached(row, *span, now)
+        return " " * left + self._styled("━" * (right - left), STATUS_COLOURS.get(row.status, "cyan"))
+
+    def _below(self, depth: int, row: Row) -> Iterator[str]:
+        """Why it failed, or what it gave."""
+        wide = 3 * self.width
+        if row.reason:
+            style = "yellow" if row.status == "TIMEOUT" else "red"
+            yield from self._wrapped([(one_line(row.reason, wide), style)], 5 + 2 * depth)
+        elif row.status == "OK":
+            yield from self._wrapped([(f"→ {one_line(result_text(row), wide)}", "dim")], 5 + 2 * depth)
+
+    # -- laying out --------------------------------------------------------------------------------------------------
+
+    def _cell(self, text: str, width: int, style: str, *, right: bool = False) -> str:
+        """A text in a column: cut with an ellipsis, or filled up."""
+        used = _columns(text)
+        if used > width:
+            text, used = (f"{_cut(text, width - 1)}…" if width else ""), width
+        blanks = " " * (width - used)
+        return blanks + self._styled(text, style) if right else self._styled(text, style) + blanks
+
+    def _wrapped(self, parts: list[tuple[str, str]], indent: int) -> Iterator[str]:
+        """Texts in a row, broken at blanks."""
+        room, text = max(1, self.width - indent), "".join(part for part, _ in parts)
+        styles = [(len(part), style) for part, style in parts]
+        begin = 0
+        for end in _breaks(text, room):
+            line = text[begin:end].rstrip()
+            yield " " * indent + self._pieces(line, begin, styles)
+            begin = end
+
+    def _pieces(self, line: str, begin: int, styles: list[tuple[int, str]]) -> str:
+        """A line, in which each part keeps its style."""
+        if not self._colours or len(styles) == 1:
+            return self._styled(line, styles[0][1])
+        found, place = [], 0
+        for length, style in styles:
+            first, last = max(0, place - begin), max(0, place + length - begin)
+            found.append(self._styled(line[first:last], style))
+            place += length
+        return "".join(found)
+
+    def _styled(self, text: str, style: str) -> str:
+        if not self._colours or not style or not text:
+            return text
+        return f"\x1b[{';'.join(_CODES[word] for word in style.split())}m{text}\x1b[0m"
+
+
+def terminal_columns() -> int:
+    """Columns of the terminal that a person looks at, also where stdout goes elsewhere; 80 without any."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdigit() and int(given):
+        return int(given)
+    for stream in (0, 1, 2):
+        try:
+            if columns := os.get_terminal_size(stream).columns:
+                return columns
+        except (OSError, ValueError):
+            continue
+    return 80
+
+
+def _columns(text: str) -> int:
+    if _NARROW.fullmatch(text):
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _cut(text: str, columns: int) -> str:
+    if _NARROW.fullmatch(text):
+        return text[:columns]
+    from rich.cells import set_cell_size
+
+    return set_cell_size(text, columns)
+
+
+def _breaks(text: str, room: int) -> Iterator[int]:
+    """Where the lines of a text end, one that has single blanks."""
+    if not _NARROW.fullmatch(text):
+        yield from _wide_breaks(text, room)
+        return
+    begin, length = 0, len(text)
+    while length - begin > room:
+        # Blanks at the end of a line take no room, and stay there.
+        end = text.rfind(" ", begin, begin + room + 1) + 1
+        if end <= begin:
+            end = begin + room  # a word that is longer than a line
+        while end < length and text[end] == " ":
+            end += 1
+        begin = end
+        yield end
+    yield length
+
+
+def _wide_breaks(text: str, room: int) -> Iterator[int]:
+    """The same of a text in which letters take two columns, or none."""
+    from rich.console import Console
+    from rich.text import Text
+
+    end = 0
+    for line in Text(text).wrap(Console(width=room), room):
+        end = text.index(line.plain.rstrip(), end) + len(line.plain.rstrip())
+        while end < len(text) and text[end] == " ":
+            end += 1
+        yield end
