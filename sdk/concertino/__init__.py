@@ -64,8 +64,10 @@ if TYPE_CHECKING:
     from .members.guards import GuardedResult as GuardedResult
     from .members.guards import Replace as Replace
     from .members.guards import guard as guard
+    from .members.ranking import IndexedRanking as IndexedRanking
     from .members.ranking import Ranking as Ranking
     from .members.ranking import RankingEntry as RankingEntry
+    from .members.ranking import RankingIndex as RankingIndex
     from .members.routing import RouterSpec as RouterSpec
     from .members.routing import router as router
     from .members.specs import AgentSpec as AgentSpec
@@ -111,7 +113,7 @@ _NAMES = {
     "core.usage": "Cost Prices Usage",
     "members.context": "Context RunContext",
     "members.guards": "EndRun Guard GuardedCall GuardedResult Replace guard",
-    "members.ranking": "Ranking RankingEntry",
+    "members.ranking": "IndexedRanking Ranking RankingEntry RankingIndex",
     "members.routing": "RouterSpec router",
     "members.specs": "AgentSpec ModelSpec ToolSpec agent tool",
     "plugins": "Finding hookimpl",

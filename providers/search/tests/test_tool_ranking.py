@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import concertino as ct
@@ -15,7 +19,9 @@ ENTRIES = [
     ct.RankingEntry("mail/send_message", "Send an e-mail to somebody.", arguments=("recipient", "body")),
     ct.RankingEntry("mail/search_messages", "Search the mailbox for messages.", arguments=("query",)),
     ct.RankingEntry("spotify/search", "Find artists, albums and tracks.", arguments=("q", "type")),
-    ct.RankingEntry("billboard/hot_100", "The chart of the most popular songs in the United States.", arguments=("date",)),
+    ct.RankingEntry(
+        "billboard/hot_100", "The chart of the most popular songs in the United States.", arguments=("date",)
+    ),
     ct.RankingEntry("maps/route", "The way between two places.", arguments=("origin", "destination")),
     ct.RankingEntry("calendar/create-event", "Put an appointment into the calendar.", arguments=("start", "title")),
 ]
@@ -125,3 +131,14 @@ def test_it_is_published_and_searches_a_pool() -> None:
     assert view is not None
     assert view.find("What is the forecast for Oslo?")[0] == "getForecast"
     assert ct.Shortlist("search/tools", most=1)("spotify", pool).actions[0].spec.name == "spotify/search"
+
+
+def test_the_command_line_shows_what_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "pool.toml"
+    file.write_text('members = ["toy/*"]\n')
+    command = [sys.executable, "-m", "concertino", "pool", "find", "add two numbers", "--pool", str(file)]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout)
+    assert told["searched"] is False
+    assert "add" in told["found"]
+    assert "toy/add" in subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -104,6 +104,33 @@ def tokens(choice: PoolChoice, as_json: bool) -> None:
     write_table(("TOKENS", "SEEN AS"), [*((count, name) for name, count in by_size), (cost.total, "(all)")])
 
 
+@pool.command("find")
+@click.argument("question")
+@pool_options
+@common_options
+def find(question: str, choice: PoolChoice, as_json: bool) -> None:
+    """Show which tools and agents fit a question, best first.
+
+    It asks the pool's own search, if it has one, else `search/tools` of concertino-search. A run lists what fits where the
+    pool is too large for a prompt.
+
+    JSON: {"searched": whether runs of this pool search, "found": [visible names, best first]}
+    """
+    from concertino.pool.search import ToolSearch
+
+    chosen = choice.open()
+    own = chosen.searched
+    view = own or chosen.with_search(ToolSearch(above=0)).searched
+    found = [] if view is None else view.find(question)
+    if as_json:
+        write_json({"searched": own is not None, "found": found})
+        return
+    if own is None:
+        click.echo("The pool is short enough to be listed whole.", err=True)
+    members = dict(chosen.actions)
+    write_table(("SEEN AS", "NAME", "DESCRIPTION"), [(n, members[n].name, members[n].description) for n in found], key=0)
+
+
 @pool.command("save")
 @click.argument("file", type=click.Path(path_type=Path))
 @pool_options

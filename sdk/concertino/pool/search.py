@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from concertino.core.documents import check_keys
 from concertino.core.errors import PoolError, UsageError
@@ -88,8 +88,10 @@ class ToolSearch:
         Raises:
             UsageError: a key is unknown, or a value is out of range; says what was expected.
         """
-        if given in ("auto", "never") or isinstance(given, ToolSearch):
-            return given  # type: ignore[no-any-return]
+        if isinstance(given, ToolSearch):
+            return given
+        if given in ("auto", "never"):
+            return cast("Search", given)
         if not isinstance(given, Mapping):
             raise UsageError(f"search={given!r}: {_WRONG_SEARCH}, or a table of its settings")
         check_keys("search", given, [field.name for field in fields(cls)], UsageError)
@@ -277,9 +279,8 @@ def searched(pool: Pool, search: ToolSearch | Search) -> SearchedPool | None:
             if search != "auto":
                 raise
             logger.warning(
-                "the pool lists %d tools and agents, which is long for a prompt, and they cannot be searched: %s; "
-                "`pip install concertino-search` lets runs list what fits the question, "
-                'and pool.with_search("never") silences this',
+                "%d tools and agents are a long list for a prompt, and this pool cannot be searched: %s. With it, runs "
+                'list what fits the question; pool.with_search("never") lists all without this warning',
                 len(pool.actions),
                 error,
             )

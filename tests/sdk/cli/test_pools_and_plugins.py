@@ -67,6 +67,12 @@ def test_tokens_are_counted_by_member_and_in_all(cli: Any) -> None:
     assert cli("pool", "tokens").stdout.splitlines()[-1].split() == [str(counted["total"]), "(all)"]
 
 
+def test_finding_members_without_a_search_says_what_to_install(cli: Any) -> None:
+    failed = cli("pool", "find", "add two numbers")
+    assert failed.exit_code == 2
+    assert "pip install 'concertino[search]'" in failed.stderr
+
+
 def test_a_pool_that_is_no_longer_the_locked_one_fails_the_check(cli: Any) -> None:
     assert cli("pool", "lock").exit_code == 0
     assert cli("pool", "check").exit_code == 0

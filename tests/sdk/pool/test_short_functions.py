@@ -52,9 +52,9 @@ def test_without_room_for_its_name_there_is_no_form() -> None:
 
 def test_a_reference_to_itself_ends() -> None:
     node: dict[str, Any] = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
-    whole = {"type": "function", "function": {"name": "walk", "description": "w " * 900, "parameters": {}}}
-    whole["function"] |= {"parameters": {"type": "object", "$defs": {"Node": node}, **node}}  # type: ignore[operator]
-    assert shortened(whole, 200) is not None
+    parameters = {"type": "object", "$defs": {"Node": node}, **node}
+    function = {"name": "walk", "description": "w " * 900, "parameters": parameters}
+    assert shortened({"type": "function", "function": function}, 200) is not None
 
 
 LEAF = st.one_of(

@@ -110,7 +110,8 @@ def test_without_a_ranking_the_whole_list_is_shown_and_a_warning_says_what_to_in
     pool = ct.Pool.of(*(tool_of("arton", f"t{n}").with_(description=long) for n in range(100)))
     with caplog.at_level(logging.WARNING, "concertino"):
         assert pool.searched is None
-    assert "pip install concertino-search" in caplog.text
+    assert "100 tools and agents" in caplog.text
+    assert "no ranking 'search/tools' is installed" in caplog.text
     with pytest.raises(ct.PoolError, match="no ranking 'search/tools'"):
         _ = pool.with_search(ct.ToolSearch()).searched
 
@@ -146,11 +147,13 @@ def test_the_list_stays_within_its_tokens_whatever_descriptions_and_schemas_say(
 
 
 def test_settings_out_of_range_are_refused() -> None:
-    for wrong in ({"above": -1}, {"most": 0}, {"tokens": 10}, {"ranking": "tools"}, {"always": "a/*"}):
-        with pytest.raises(ct.UsageError, match=rf"ToolSearch\({next(iter(wrong))}="):
-            ct.ToolSearch(**wrong)  # type: ignore[arg-type]
+    wrong: list[tuple[str, Any]] = [("above", -1), ("most", 0), ("tokens", 10), ("ranking", "tools"), ("always", "a/*")]
+    for name, value in wrong:
+        with pytest.raises(ct.UsageError, match=rf"ToolSearch\({name}="):
+            ct.ToolSearch(**{name: value})
+    unknown: Any = "always"
     with pytest.raises(ct.UsageError, match="expected 'auto', 'never' or a ToolSearch"):
-        searched().with_search("always")  # type: ignore[arg-type]
+        searched().with_search(unknown)
 
 
 # -- what is found -----------------------------------------------------------------------------------------------------
@@ -230,7 +233,10 @@ GRAPH = f'<graph><node id="a">{CALLED}()</node></graph>'
         (ParallelRounds(), [round_of((CALLED, {})), "<answer>x</answer>"]),
         (SerialCalls(), [f'<tool_call>{{"name": "{CALLED}", "arguments": {{}}}}</tool_call>', "<answer>x</answer>"]),
         (DependencyPlan(), [GRAPH, "<answer>x</answer>"]),
-        (ParallelRounds(prompt="brief"), [round_of((CALLED, {})), round_of(("final_answer", {})), "<answer>x</answer>"]),
+        (
+            ParallelRounds(prompt="brief"),
+            [round_of((CALLED, {})), round_of(("final_answer", {})), "<answer>x</answer>"],
+        ),
     ],
     ids=["parallel-rounds", "serial-calls", "dependency-plan", "brief"],
 )
@@ -315,8 +321,8 @@ def test_a_folder_of_traces_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 def test_how_a_pool_is_searched_is_part_of_its_id() -> None:
     plain = ct.Pool.of(tool_of("arton", "tide"))
-    ids = {plain.with_search(search).id for search in ("auto", "never", ct.ToolSearch(), ct.ToolSearch(most=3))}  # type: ignore[arg-type]
-    assert len(ids) == 4
+    ways: list[Any] = ["auto", "never", ct.ToolSearch(), ct.ToolSearch(most=3)]
+    assert len({plain.with_search(way).id for way in ways}) == 4
     assert plain.id == plain.with_search("auto").id
 
 
@@ -339,9 +345,10 @@ def test_a_leader_does_not_index_the_pool_again() -> None:
     assert view is not None
     leaders = [ct.ModelSpec(f"m/leader{n}", lambda: ScriptedModel("x")) for n in range(2)]
     assert all(view.pool.led_by(leader).searched is view for leader in leaders)
-    assert view.pool.led_by(leaders[0]).id == ct.Pool.of(*view.pool.members, leaders[0], orchestrator="m/leader0").with_search(
-        view.settings
-    ).id
+    assert (
+        view.pool.led_by(leaders[0]).id
+        == ct.Pool.of(*view.pool.members, leaders[0], orchestrator="m/leader0").with_search(view.settings).id
+    )
 
 
 def test_a_pool_file_says_how_it_is_searched(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ What is published depends on what is configured, so that no pool holds a tool th
 `search/read` with a corpus in `[providers.search]`, `search/web_search` with a web back-end, `search/fetch_page`
 always, and the agents `search/knowledge_searcher` and `search/deep_research` where there is anything to search. The
 functions `corpus_tools`, `web_search_tool`, `fetch_page_tool`, `knowledge_searcher` and `deep_research` make them in
-Python, with other settings.
+Python, with other settings. The ranking `search/tools` finds the members of pools that are too large for a prompt.
 
 The index itself is in `concertino_search.index`. It needs numpy and bm25s, which this module does not import.
 """
@@ -25,6 +25,7 @@ from .examples import examples_of
 from .options import FetchLimits, IndexOptions
 from .published import published_agents, published_tools
 from .settings import read_settings
+from .tool_ranking import ToolRanking
 from .tools.corpus import Corpus, corpus_tools
 from .tools.pages import fetch_page_tool
 from .tools.web import web_search_tool
@@ -37,6 +38,7 @@ __all__ = [
     "FetchLimits",
     "IndexOptions",
     "ResearchLimits",
+    "ToolRanking",
     "WebBackend",
     "WebRequest",
     "WebResult",
@@ -64,8 +66,6 @@ def concertino_agents(settings: ProviderSettings) -> list[AgentSpec]:
 @hookimpl
 def concertino_rankings(settings: ProviderSettings) -> list[Ranking]:
     """`search/tools`, which finds the members of large pools."""
-    from .tool_ranking import ToolRanking
-
     return [ToolRanking()]
 
 

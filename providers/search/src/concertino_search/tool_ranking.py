@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from concertino import RankingEntry
 
-from .analysis import analyser
-
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -88,6 +86,7 @@ class ToolIndex:
     """
 
     def __init__(self, entries: Sequence[RankingEntry], encode: Encode | None = None) -> None:
+        from .analysis import analyser
         from .index.bm25 import Bm25
 
         self._terms = analyser("english")
