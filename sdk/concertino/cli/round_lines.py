@@ -19,6 +19,7 @@ from .row_texts import FIXED, MARKS, TIMELINE, TIMELINE_FROM, longest_name, name
 _NARROW = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff…→✓✗⧖·└━⠋]*")
 _CODES = {"bold": "1", "dim": "2", "italic": "3", "red": "31", "green": "32", "yellow": "33", "magenta": "35"}
 _CODES["cyan"] = "36"
+_UNFINISHED = {"running": (MARKS["running"], "cyan"), "waiting": (MARKS["waiting"], "dim")}
 
 
 class RoundLines:
@@ -27,48 +28,50 @@ class RoundLines:
     Args:
         board: what is known of the run.
         width: columns of the terminal.
+        brief: contents of the board are `shown_result` already.
     """
 
-    def __init__(self, board: Board, width: int) -> None:
+    def __init__(self, board: Board, width: int, *, brief: bool = False) -> None:
+        self._brief = brief
         self.board = board
         self.width = width
         self._colours = coloured()
 
-    def of_round(self, chapter: Chapter) -> Iterator[str]:
+    def of_round(self, chapter: Chapter) -> list[str]:
         """The lines of a round."""
         calls = counted(len(chapter.rows), "call")
         times = f"  {calls}, from {chapter.started:.1f} s" + (f" to {chapter.ended:.1f} s" if chapter.over else "")
-        yield from self._wrapped([(f"Round {chapter.number}", "bold"), (times, "dim")], 0)
+        lines = self._head(f"Round {chapter.number}", times)
         if chapter.thought:
-            yield from self._wrapped([(one_line(chapter.thought, max(20, (self.width - 2) * 8)), "italic dim")], 2)
+            self._wrap(lines, one_line(chapter.thought, max(20, (self.width - 2) * 8)), "italic dim", 2)
         now = self.board.now()
         listed = list(walk(chapter.rows, True))
         timeline = self.width >= TIMELINE_FROM
         names = longest_name(listed, timeline)
         end = max(chapter.ended, now if not chapter.over else 0.0)
         for depth, row in listed:
-            yield self._line(depth, row, now, names, (chapter.started, end) if timeline else None)
-            yield from self._below(depth, row)
-        yield ""
+            lines.append(self._line(depth, row, now, names, (chapter.started, end) if timeline else None))
+            self._below(lines, depth, row)
+        lines.append("")
+        return lines
 
     def _line(self, depth: int, row: Row, now: float, names: int, span: tuple[float, float] | None) -> str:
         drawn = (TIMELINE + 1) if span is not None else 0
-        mark, style = MARKS.get(row.state, "") or MARKS.get(row.status, "?"), STATUS_COLOURS.get(row.status, "")
-        style = {"running": "cyan", "waiting": "dim"}.get(row.state, style)
+        done = row.state == "done"
+        mark = (MARKS.get(row.status, "?"), STATUS_COLOURS.get(row.status, "")) if done else _UNFINISHED[row.state]
         free = max(0, self.width - names - FIXED + 1 - drawn)
         arguments = ""
         if row.arguments is not None:
             arguments = show_arguments(row.arguments, max(16, self.width - names - FIXED - drawn))
-        status, colour = self._status(row)
         dim = "dim" if depth else ""
         seconds = f"{row.seconds(now):.2f} s" if row.state != "waiting" else ""
         cells = [
-            self._cell(mark, 2, style, right=True),
-            self._cell(named(depth, row), names, dim or "bold"),
-            self._cell(arguments, free, "dim"),
-            self._cell(status, 9, colour),
-            self._cell(seconds, 8, dim, right=True),
-            self._cell(show_cost(row.usage) if row.state == "done" else "", 13, dim, right=True),
+            self._cell(*mark, 2, right=True),
+            self._cell(named(depth, row.name), dim or "bold", names),
+            self._cell(arguments, "dim", free),
+            self._cell(*self._status(row), 9),
+            self._cell(seconds, dim, 8, right=True),
+            self._cell(show_cost(row.usage) if done else "", dim, 13, right=True),
         ]
         if span is not None:
             cells.append(self._bar(row, span, now))
@@ -86,50 +89,51 @@ class RoundLines:
         left, right = reached(row, *span, now)
         return " " * left + self._styled("━" * (right - left), STATUS_COLOURS.get(row.status, "cyan"))
 
-    def _below(self, depth: int, row: Row) -> Iterator[str]:
+    def _below(self, lines: list[str], depth: int, row: Row) -> None:
         """Why it failed, or what it gave."""
-        wide = 3 * self.width
         if row.reason:
             style = "yellow" if row.status == "TIMEOUT" else "red"
-            yield from self._wrapped([(one_line(row.reason, wide), style)], 5 + 2 * depth)
+            self._wrap(lines, one_line(row.reason, 3 * self.width), style, 5 + 2 * depth)
         elif row.status == "OK":
-            yield from self._wrapped([(f"→ {one_line(result_text(row), wide)}", "dim")], 5 + 2 * depth)
+            shown = row.content if self._brief else shown_result(row.kind, row.content, self.width)
+            self._wrap(lines, f"→ {shown}", "dim", 5 + 2 * depth)
 
     # -- laying out --------------------------------------------------------------------------------------------------
 
-    def _cell(self, text: str, width: int, style: str, *, right: bool = False) -> str:
+    def _cell(self, text: str, style: str, width: int, *, right: bool = False) -> str:
         """A text in a column: cut with an ellipsis, or filled up."""
-        used = _columns(text)
+        used = len(text) if text.isascii() else _columns(text)
         if used > width:
             text, used = (f"{_cut(text, width - 1)}…" if width else ""), width
+        if not self._colours:
+            return " " * (width - used) + text if right else text + " " * (width - used)
         blanks = " " * (width - used)
         return blanks + self._styled(text, style) if right else self._styled(text, style) + blanks
 
-    def _wrapped(self, parts: list[tuple[str, str]], indent: int) -> Iterator[str]:
-        """Texts in a row, broken at blanks."""
-        room, text = max(1, self.width - indent), "".join(part for part, _ in parts)
-        styles = [(len(part), style) for part, style in parts]
-        begin = 0
-        for end in _breaks(text, room):
-            line = text[begin:end].rstrip()
-            yield " " * indent + self._pieces(line, begin, styles)
-            begin = end
+    def _head(self, title: str, times: str) -> list[str]:
+        """The first line of a round; on a narrow terminal it takes more than one, and has no colours."""
+        if len(title + times) <= self.width:
+            return [self._styled(title, "bold") + self._styled(times, "dim")]
+        lines: list[str] = []
+        self._wrap(lines, title + times, "", 0)
+        return lines
 
-    def _pieces(self, line: str, begin: int, styles: list[tuple[int, str]]) -> str:
-        """A line, in which each part keeps its style."""
-        if not self._colours or len(styles) == 1:
-            return self._styled(line, styles[0][1])
-        found, place = [], 0
-        for length, style in styles:
-            first, last = max(0, place - begin), max(0, place + length - begin)
-            found.append(self._styled(line[first:last], style))
-            place += length
-        return "".join(found)
+    def _wrap(self, lines: list[str], text: str, style: str, indent: int) -> None:
+        """Add a text with single blanks, broken at blanks."""
+        room, begin = max(1, self.width - indent), 0
+        for end in _breaks(text, room):
+            lines.append(" " * indent + self._styled(text[begin:end].rstrip(), style))
+            begin = end
 
     def _styled(self, text: str, style: str) -> str:
         if not self._colours or not style or not text:
             return text
         return f"\x1b[{';'.join(_CODES[word] for word in style.split())}m{text}\x1b[0m"
+
+
+def shown_result(kind: str, content: object, columns: int) -> str:
+    """A result as it stands below its call."""
+    return one_line(result_text(kind, content), 3 * columns)
 
 
 def terminal_columns() -> int:

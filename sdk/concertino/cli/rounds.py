@@ -86,7 +86,7 @@ def _below(depth: int, row: Row, width: int, full: bool) -> Text | None:
     if row.reason and (depth == 0 or full):
         return Text(one_line(row.reason, width), style="yellow" if row.status == "TIMEOUT" else "red")
     if full and row.status == "OK":
-        return Text(f"→ {one_line(result_text(row), width)}", style="dim")
+        return Text(f"→ {one_line(result_text(row.kind, row.content), width)}", style="dim")
     return None
 
 
@@ -94,7 +94,7 @@ def _cells(depth: int, row: Row, now: float, room: int) -> list[RenderableType]:
     dim = "dim" if depth else ""
     return [
         _mark(row),
-        Text(named(depth, row), style=dim or "bold"),
+        Text(named(depth, row.name), style=dim or "bold"),
         Text(show_arguments(row.arguments, room) if row.arguments is not None else "", style="dim"),
         _status(row),
         Text(f"{row.seconds(now):.2f} s" if row.state != "waiting" else "", style=dim),

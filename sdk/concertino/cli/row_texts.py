@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from concertino.traces.board import Row
 
@@ -24,15 +25,16 @@ def walk(rows: Sequence[Row], nested: bool, depth: int = 0) -> Iterator[tuple[in
             yield from walk(row.rows, nested, depth + 1)
 
 
-def named(depth: int, row: Row) -> str:
+@lru_cache(4096)
+def named(depth: int, name: str) -> str:
     """The name of a call, set in by its depth."""
-    name = one_line(row.name)
+    name = one_line(name)
     return f"{'  ' * (depth - 1)}└ {name}" if depth else name
 
 
 def longest_name(listed: Sequence[tuple[int, Row]], timeline: bool) -> int:
     """Columns of the names of these calls."""
-    return min(28 if timeline else 20, max((len(named(depth, row)) for depth, row in listed), default=0))
+    return min(28 if timeline else 20, max((len(named(depth, row.name)) for depth, row in listed), default=0))
 
 
 def reached(row: Row, begin: float, end: float, now: float) -> tuple[int, int]:
@@ -44,9 +46,8 @@ def reached(row: Row, begin: float, end: float, now: float) -> tuple[int, int]:
     return left, min(TIMELINE, max(left + 1, round((stop - begin) / span * TIMELINE)))
 
 
-def result_text(row: Row) -> str:
-    """A result as one text; of a model's reply, its text."""
-    content = row.content
-    if row.kind == "model" and isinstance(content, dict):
+def result_text(kind: str, content: object) -> str:
+    """What a call of this kind gave as one text; of a model's reply, its text."""
+    if kind == "model" and isinstance(content, dict):
         content = content.get("text", content)
     return show_arguments(content, 4000) if isinstance(content, dict) else str(content)

@@ -7,6 +7,10 @@ a later round was planned; the others are told at the end.
 
 from __future__ import annotations
 
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +21,13 @@ from concertino.traces.board import Board, Chapter, Row
 from concertino.traces.records import TraceReading
 
 from .guard_checks import write_checks
-from .output import clean, show_arguments
-from .round_lines import RoundLines, terminal_columns
+from .output import clean
+from .round_lines import RoundLines, shown_result, terminal_columns
 from .summary import write_summary
 
-_KEPT = 8_192
-"""Characters of a result that are kept until its round is told."""
+
+_PAUSE = 0.05
+"""Seconds between two writings."""
 
 
 def write_report(path: Path) -> tuple[Path, str]:
@@ -31,24 +36,39 @@ def write_report(path: Path) -> tuple[Path, str]:
     Raises:
         TraceError: as `Trace.load`; what was read before is printed then.
     """
-    board = Board(_brief)
+    columns = terminal_columns()
+    # As a result will be shown: whole ones would have to be held until their round is told.
+    board = Board(lambda kind, content: shown_result(kind, content, columns))
     # A question to the model is not shown, and takes more room than all other records together.
-    reading = TraceReading(path, without={"ask": ("messages",)}, hold=False)
-    report = _Report(board)
-    for record in Trace.checked(reading):
-        board.apply(record)
-        if not reading.place:
-            click.echo(f"run {clean(board.run_id)}\n{clean(board.question)}\n")
-        elif record["t"] == "plan":
-            report.tell(before=record["round"])
-        elif report.told:
-            report.note(record)
-    report.tell()
-    report.tell_changed()
+    reading = TraceReading(path, without={"ask": ("messages",)}, hold=False, keep=max(2048, 8 * columns))
+    report = _Report(board, columns)
+    with _collector_at_rest():
+        for record in Trace.checked(reading):
+            board.apply(record)
+            if not reading.place:
+                click.echo(f"run {clean(board.run_id)}\n{clean(board.question)}\n")
+            elif record["t"] == "plan":
+                report.tell(before=record["round"])
+            elif report.told:
+                report.note(record)
+        report.tell()
+        report.tell_changed()
     if board.checks:
         write_checks(board)
     write_summary(board, path, listed=True)
     return path, str(reading.damage.reason) if reading.damage else ""
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """Without the garbage collector, which would go through all calls again and again and find nothing."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class _Report:
@@ -58,11 +78,13 @@ class _Report:
         told: how many were told.
     """
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Board, columns: int) -> None:
         self._board = board
-        self._lines = RoundLines(board, terminal_columns())
+        self._lines = RoundLines(board, columns, brief=True)
         self.told = 0
         self._last = 0
+        self._waiting: list[str] = []
+        self._written = 0.0
         self._changed: dict[str, int] = {}
 
     def tell(self, before: int | None = None) -> None:
@@ -72,7 +94,7 @@ class _Report:
             chapter = chapters[self.told]
             if before is not None and not (chapter.number < before and _is_over(chapter.rows)):
                 return
-            click.echo("\n".join(self._lines.of_round(chapter)))
+            self._write(self._lines.of_round(chapter))
             self.told, self._last = self.told + 1, chapter.number
             for row in chapter.rows:
                 _forget(row)
@@ -90,18 +112,15 @@ class _Report:
             rows = [self._board.row(call_id) for call_id, of in self._changed.items() if of == number]
             found = [row for row in rows if row is not None]
             begun = min((row.started for row in found), default=0.0)
-            click.echo("\n".join(self._lines.of_round(Chapter(number, "what happened later", begun, found))))
+            self._write(self._lines.of_round(Chapter(number, "what happened later", begun, found)))
+        click.echo("\n".join(self._waiting), nl=bool(self._waiting))
 
-
-def _brief(kind: str, content: Any) -> Any:
-    """As much of a result as is shown."""
-    if kind == "model" and isinstance(content, dict) and "text" in content:
-        content = content["text"]
-    if isinstance(content, dict):
-        return show_arguments(content, 4000)
-    if isinstance(content, str) and len(content) > _KEPT and len(content[:_KEPT].split()) > 1:
-        return content[:_KEPT] if len("".join(content[:_KEPT].split())) > _KEPT // 4 else content
-    return content
+    def _write(self, lines: list[str]) -> None:
+        """Print lines, those of many rounds at once if rounds come fast."""
+        self._waiting += lines
+        if (now := time.monotonic()) - self._written > _PAUSE:
+            click.echo("\n".join(self._waiting))
+            self._waiting, self._written = [], now
 
 
 def _is_over(rows: list[Row]) -> bool:

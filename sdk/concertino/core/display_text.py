@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 # Control characters, and marks that turn the direction of writing; line breaks and tabs stay.
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
-_LONG = 2_048
-"""Characters of a text from which on only its begin is looked at, where it is cut anyway."""
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for every value
 _SHORT = 16
 """Characters of a value that are shown in any case."""
 
@@ -32,19 +31,28 @@ def clean(text: object) -> str:
 
 def one_line(text: object, width: int = 0) -> str:
     """A clean text on one line, cut with `…` to at most `width` characters if that is given."""
-    if width and isinstance(text, str) and len(text) > _LONG:
-        text = _begin(text, width)
-    flat = " ".join(clean(text).split())
+    flat = _flat_begin(text, width) if width and isinstance(text, str) and len(text) > 8 * width else _flat(text)
     return flat if not width or len(flat) <= width else f"{flat[: width - 1]}…"
 
 
-def _begin(text: str, width: int) -> str:
-    """As much of a long text as its first `width` characters on one line need."""
-    taken = max(_LONG, 4 * width)
-    # Blanks take no room there, and a text may begin with any number of them.
-    while taken < len(text) and len(" ".join(text[:taken].split())) <= 2 * width:
-        taken *= 4
-    return text[:taken]
+def _flat(text: object) -> str:
+    said = str(text)
+    # Almost every text is plain, and these look at it faster than a pattern does.
+    if said.isascii() and said.isprintable() and "  " not in said:
+        return said.strip(" ")
+    return " ".join(clean(said).split())
+
+
+def _flat_begin(text: str, width: int) -> str:
+    """More than the first `width` characters of a long text on one line, or all of it, if it has no more."""
+    taken = 4 * width
+    while taken < len(text):
+        flat = _flat(text[:taken])
+        # A few more, since the end of what was taken may be half of a line end.
+        if len(flat) > width + 8:
+            return flat
+        taken *= 4  # blanks take no room on the line, and a text may begin with any number of them
+    return _flat(text)
 
 
 def show_arguments(arguments: Any, width: int = 200) -> str:
@@ -57,8 +65,10 @@ def show_arguments(arguments: Any, width: int = 200) -> str:
     # A request to a model: its last message says what was asked of it.
     if set(arguments) == {"messages"} and arguments["messages"]:
         return one_line(arguments["messages"][-1].get("text", ""), width)
-    texts = {one_line(key): one_line(json.dumps(value, ensure_ascii=False)) for key, value in arguments.items()}
+    texts = {one_line(key): one_line(_encode(value)) for key, value in arguments.items()}
     long = [key for key, text in texts.items() if len(text) > _SHORT]
+    if len(long) <= 1 and len(whole := ", ".join(map("=".join, texts.items()))) <= width:
+        return whole
     taken = sum(len(key) + 3 + (0 if key in long else len(text)) for key, text in texts.items())
     room = max(_SHORT // 2, (width - taken) // max(1, len(long)))
     return one_line(", ".join(f"{key}={one_line(text, room)}" for key, text in texts.items()), width)

@@ -55,7 +55,7 @@ class ReopenedTrace:
             TraceError: the run is over, or as `Trace.load`.
             UsageError: a decision is about a call that does not wait.
         """
-        reading = TraceReading(self._path, without=FACTS_WITHOUT)
+        reading = TraceReading(self._path, without=FACTS_WITHOUT, keep=0)
         self.trace, self.memory = TraceMemory.of_reading(reading)
         self.chosen = decisions_about(self.trace, self._decisions)
         end = self.trace.end

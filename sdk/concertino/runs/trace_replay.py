@@ -43,7 +43,7 @@ def replay(trace: Trace | str | Path, strategy: Strategy | None = None) -> Done:
 
 def replay_file(path: str | Path, strategy: Strategy | None = None) -> tuple[Trace, Done]:
     """As `replay`, from one reading of the file; gives the trace, too."""
-    reading, known = TraceReading(path, without=FACTS_WITHOUT), _Recorded()
+    reading, known = TraceReading(path, without=FACTS_WITHOUT, keep=0), _Recorded()
 
     def take(record: dict[str, Any]) -> None:
         known.take(record, None if reading.whole else reading.later())

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.observation import Status
-from concertino.core.usage import NOTHING, Usage
+from concertino.core.usage import Usage
 from concertino.text.tool_calls import cut_blocks
 
 from .guard_checks import GuardCheck, check_of, count_verdicts
@@ -133,7 +134,7 @@ class Board:
         # By id, and not only in chapters: eager calls begin before the record of their plan.
         self._rows: dict[str, Row] = {}
         self._asked: dict[str, float] = {}
-        self._settled = NOTHING
+        self._settled: Counter[str] = Counter()
         self._seconds = 0.0
         self._clock = time.monotonic()
 
@@ -256,14 +257,16 @@ class Board:
         self._asked[record["id"]] = _duration(record)
 
     def _add_usage(self, record: Mapping[str, Any]) -> None:
-        self._settled = self._settled.plus(Usage.from_json(record.get("usage", {})))
+        # Added up by their names: as `Usage` objects, thousands of them take longer than all else.
+        for name, amount in record.get("usage", {}).items():
+            self._settled[name] += amount
 
     # -- totals ------------------------------------------------------------------------------------------------------
 
     @property
     def usage(self) -> Usage:
         """What was used so far; running calls are not in it."""
-        return self._settled if self.end is None else Usage.from_json(self.end["usage"])
+        return Usage.from_json(self._settled if self.end is None else self.end["usage"])
 
     @property
     def worked(self) -> float:

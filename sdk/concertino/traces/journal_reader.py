@@ -51,6 +51,9 @@ class JournalFile:
 class JournalCursor:
     """A place in a journal from which reading continues.
 
+    Args:
+        parse: makes a record of a line and its number, or raises ValueError.
+
     Attributes:
         n: the number of the next record.
         begin: where the line of the record that was given last begins.
@@ -58,8 +61,9 @@ class JournalCursor:
         damage: what ended the last reading before the end of the file, None if nothing did.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, parse: Callable[[bytes, int], dict[str, Any]] = parse_line) -> None:
         self.path = path
+        self._parse = parse
         self.begin = 0
         self.offset = 0
         self.n = 0
@@ -78,7 +82,7 @@ class JournalCursor:
             file.seek(self.offset)
             for line in file:
                 try:
-                    record = parse_line(line, self.n)
+                    record = self._parse(line, self.n)
                 except ValueError as reason:
                     dropped = os.fstat(file.fileno()).st_size - self.offset
                     self.damage = Damage(self.offset, dropped, self.n, str(reason), torn=not line.endswith(b"\n"))

@@ -60,7 +60,7 @@ class TraceMemory:
         Raises:
             TraceError: as `Trace.load`.
         """
-        return cls.of_reading(TraceReading(path, without=FACTS_WITHOUT))
+        return cls.of_reading(TraceReading(path, without=FACTS_WITHOUT, keep=0))
 
     @classmethod
     def of_reading(cls, reading: TraceReading) -> tuple[Trace, TraceMemory]:

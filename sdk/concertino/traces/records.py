@@ -23,7 +23,7 @@ from concertino.core.late import LateValue
 
 from .blobs import BlobStore, unpack
 from .journal_errors import Damage, JournalError
-from .journal_line import parse_line
+from .journal_line import parse_line, skim_line
 from .journal_reader import JournalCursor
 
 HELD_BYTES = 8 << 20
@@ -39,6 +39,7 @@ class TraceReading:
         without: fields that are not needed, by the kind of record. In a large trace, a side file that was only made for
             these is not read, and each of them is a `LateValue`.
         hold: whether the records of a small trace are held.
+        keep: bytes of a long text in a result that are needed, in a large trace; by default all.
 
     Attributes:
         place: of the record that was given last; `weight`: its bytes, those of a side file included.
@@ -47,14 +48,16 @@ class TraceReading:
         damage: what ended the reading before the end of the file.
     """
 
-    def __init__(self, path: str | Path, *, without: Mapping[str, Collection[str]] | None = None, hold: bool = True) -> None:
+    def __init__(
+        self, path: str | Path, *, without: Mapping[str, Collection[str]] | None = None, hold: bool = True, keep: int | None = None
+    ) -> None:
         self.path = Path(path)
         self.place = -1
         self._without = without or {}
-        self._cursor = JournalCursor(self.path)
+        self._held: list[Record] | None = [] if hold and _size(self.path) <= HELD_BYTES else None
+        self._cursor = JournalCursor(self.path, partial(skim_line, keep=keep) if keep is not None and self._held is None else parse_line)
         self._blobs = BlobStore(self.path)
         self._places = array("Q")
-        self._held: list[Record] | None = [] if hold else None
         self._sum = 0
         self.weight = 0
         self.header: Record = {}
@@ -214,6 +217,13 @@ def last_record(path: Path) -> Record | None:
 def nothing_yet(path: str | Path) -> JournalError:
     """The error of a trace without any record."""
     return JournalError(f"{path}: the trace holds no records yet; nothing had begun when it was interrupted")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # the reading will say what is wrong
 
 
 def _proven(path: Path, line: bytes, place: int) -> Record:

@@ -84,7 +84,7 @@ class Trace:
         Raises:
             TraceError: no such file, no trace, or written by a newer version; says what to do.
         """
-        return cls.read(TraceReading(path, without=FACTS_WITHOUT))
+        return cls.read(TraceReading(path, without=FACTS_WITHOUT, keep=0))
 
     @classmethod
     def read(cls, reading: TraceReading, *also: Callable[[dict[str, Any]], object]) -> Trace:
