@@ -205,10 +205,11 @@ def resume(name: str, choice: PoolChoice, folder: Path | None, display: Display,
     from concertino.plugins import default_manager
     from concertino.runs.orchestrator import Orchestrator
     from concertino.strategies import BUILT_IN, strategy_by_name
-    from concertino.traces import Trace, TraceStore
+    from concertino.traces import TraceStore
+    from concertino.traces.records import first_record
 
     path = TraceStore(folder).find(name)
-    setup = Trace.load(path).setup
+    setup = first_record(path).get("setup", {})
     named = setup["strategy"]["name"]
     # Plugins are loaded only for a strategy that is not built in.
     kind = strategy_by_name(named, {} if named in BUILT_IN else default_manager().strategies())

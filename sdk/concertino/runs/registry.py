@@ -7,8 +7,9 @@
     await runs.cancel(handle.id)                                    # also where another process runs it
     handle = await runs.resume(run_id, leader, pool=pool)           # after a crash, a cancellation, a decision
 
-The traces of the folder are all that there is: nothing is kept beside them, so nothing can disagree. Whether a run is
-under way is told by the lock on its trace, which the kernel frees when a process dies.
+The traces of the folder are all that there is: what is kept beside a large one is a cache, and believed only where it
+fits the very file. Whether a run is under way is told by the lock on its trace, which the kernel frees when a process
+dies.
 
 Invariant: whoever follows a run gets the same records with the same numbers, whenever and wherever it does. Text while
 it is written (`text=True`) is extra: only the process that runs a run can give it.
@@ -27,9 +28,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.errors import TraceError, UsageError
 from concertino.core.events import Event, TextDelta
-from concertino.traces import Trace, TraceStore
+from concertino.traces import TraceStore
 from concertino.traces.journal_lock import is_being_written
 from concertino.traces.journal_reader import JournalCursor
+from concertino.traces.overview import Overview
 
 from .handle import RunHandle, ask_to_cancel
 from .orchestrator import NO_POOL
@@ -333,23 +335,22 @@ def _both(first: Listener, second: Listener | None) -> Listener:
 
 def _info(path: Path) -> RunInfo:
     going = is_being_written(path)
-    trace = Trace.load(path)
-    last = trace.records[-1]
-    ended = last["t"] == "end" and not going
-    stop = str(last["stop"]) if ended else "unfinished"
+    known = Overview.of(path)
+    end = known.end if not going else None
+    stop = str(end["stop"]) if end is not None else "unfinished"
     state: RunState = "running" if going else "interrupted"
-    if ended and stop == "suspended":
+    if end is not None and stop == "suspended":
         state = "suspended"
-    elif ended and stop not in RESUMABLE:
+    elif end is not None and stop not in RESUMABLE:
         state = "ended"
     return RunInfo(
-        trace.run_id,
+        known.summary.run_id,
         state,
-        trace.question,
-        last["answer"] if ended else None,
+        known.summary.question,
+        end["answer"] if end is not None else None,
         stop,
-        trace.pending() if state == "suspended" else {},
-        last["usage"] if ended else {},
-        float(trace.records[0]["at"]),
+        known.pending if state == "suspended" else {},
+        end["usage"] if end is not None else {},
+        known.began,
         path,
     )

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from concertino.core.errors import TraceError
 
+from .index import index_of
+from .overview import Overview
 from .sink import SUFFIX
 from .trace import Summary, Trace
 
@@ -71,6 +73,7 @@ class TraceStore:
         if blobs.is_dir():
             blobs.rmdir()
         path.unlink(missing_ok=True)
+        index_of(path).unlink(missing_ok=True)
 
     def load(self, name: str) -> Trace:
         """Read a trace by path, id or `last`."""
@@ -81,7 +84,7 @@ class TraceStore:
         lines: list[Summary | TraceError] = []
         for path in self.paths()[:limit]:
             try:
-                lines.append(Trace.load(path).summary())
+                lines.append(Overview.of(path).summary)
             except TraceError as error:
                 lines.append(error)
         return lines
