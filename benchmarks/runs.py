@@ -5,8 +5,8 @@
 S19: 10 to 3,000 concurrent runs of 10 rounds of 4 calls, in the default settings (each run has an executor of its own)
 and with a shared one. Meanwhile a coroutine of the caller wakes up every millisecond: by how much it is late is the lag
 of the loop. S20: one run whose history is kept to 4,000 tokens, by its number of rounds. S21: 100 results of 1 MB
-in one round. The model is a script, and each of its replies takes one pass of the loop. Every figure has a process of its
-own; time is that of the processor. Memory is what stays of finished runs that are kept, after a collection.
+in one round. The model is a script, and each of its replies takes one pass of the loop. Every figure has a process of
+its own; time is that of the processor. Memory is what stays of finished runs that are kept, after a collection.
 """
 
 from __future__ import annotations
@@ -188,7 +188,6 @@ def long_rows(quick: bool) -> list[Row]:
 @ct.tool
 async def much(place: int, data: bool) -> Any:
     """Give much."""
-    await asyncio.sleep(0)
     if data:
         return {"rows": [f"{place:09d} {number:09d}{'x' * 1004}" for number in range(SIZE // 1024)]}
     return chr(97 + place % 26) * SIZE

@@ -152,7 +152,7 @@ class Bound:
 class BoundTool(Bound):
     """A tool or agent, ready to be invoked."""
 
-    __slots__ = ("_workers", "amount", "context", "convert", "dump", "max_chars", "output", "run", "validator")
+    __slots__ = ("_way", "_workers", "amount", "context", "convert", "dump", "max_chars", "output", "validator")
 
     spec: ToolSpec
 
@@ -169,26 +169,31 @@ class BoundTool(Bound):
         self.amount = Amount(1.0, spec.cost.units, spec.cost.upper_bound(spec.timeout), 0.0)
         self.own_usd = bool(spec.cost.usd or spec.cost.usd_per_second)
         self._workers: Workers | None = None
-        self.run = self._how()
+        # Of the class, not of this object: an object that holds a method of its own is freed by the collector only.
+        self._way = self._chosen_way()
 
     @property
     def own_tools(self) -> Mapping[str, ToolSpec]:
         """An agent's toolbox, by short name."""
         return self.spec.own_tools if isinstance(self.spec, AgentSpec) else _NONE
 
-    def _how(self) -> Callable[[Invocation], Coroutine[Any, Any, Any]]:
+    def _chosen_way(self) -> Callable[[BoundTool, Invocation], Coroutine[Any, Any, Any]]:
         if self.isolation == "process":
             self._workers = Workers(self.name, self.spec.function)
-            return self._in_process
+            return BoundTool._in_process
         if not self.spec.is_async:
-            return self._in_own_thread
-        return self._on_loop_thread if self.isolation == "thread" else self._in_loop
+            return BoundTool._in_own_thread
+        return BoundTool._on_loop_thread if self.isolation == "thread" else BoundTool._in_loop
+
+    def run(self, call: Invocation) -> Coroutine[Any, Any, Any]:
+        """One attempt, wherever its function runs."""
+        return self._way(self, call)
 
     def move_to_thread(self) -> bool:
         """After it blocked the caller's loop: from now on, a loop thread of its own. Says whether it could be moved."""
         if self.isolation == "loop" and self.spec.is_async:
             self.isolation = "thread"
-            self.run = self._on_loop_thread
+            self._way = BoundTool._on_loop_thread
         return self.isolation == "thread"
 
     def _keyword_arguments(self, call: Invocation) -> dict[str, Any]:

@@ -6,12 +6,15 @@ into plain JSON data and cut to the size that a model is shown.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from concertino.core.attachment import Attachment, take_attachments
+from concertino.core.background import in_background, json_in_steps
 from concertino.core.budget import Amount
 from concertino.core.events import CallEnded, CallStarted, Event
 from concertino.core.observation import CallFailed, Observation, Status
@@ -21,7 +24,7 @@ from concertino.core.usage import Usage
 from . import error_messages
 from .approval import Suspension
 from .bound import BoundTool
-from .content import BadResult, dumped, to_content, truncate, with_marks
+from .content import BadResult, dumped, large_data, to_content, truncate, with_marks
 from .context import CallContext
 from .execution import Execution
 from .hooks import after_call, before_call
@@ -72,7 +75,25 @@ class MemberCall(Execution):
 
     # -- observations ----------------------------------------------------------------------------------------------
 
-    def succeeded(self, value: Any) -> Observation:
+    async def taken_in(self, value: Any) -> Observation:
+        bound = self.bound
+        data = None
+        if not Attachment.made and bound.dump is None:
+            data = large_data(value, self.runtime.limits.result_bytes, bound.max_chars)
+        if data is None:
+            return await super().taken_in(value)
+        writing = asyncio.ensure_future(in_background(partial(json_in_steps, data)))
+        await self._wait_through(writing)
+        if writing.exception() is not None:  # it is written here then, and the reason is said
+            return await super().taken_in(value)
+        return self.succeeded(data, writing.result())
+
+    def succeeded(self, value: Any, text: str | None = None) -> Observation:
+        """The observation of a result.
+
+        Args:
+            text: of data that `large_data` gave, its JSON.
+        """
         billed = None
         if type(value) is Result:
             billed, value = value, value.content
@@ -82,13 +103,11 @@ class MemberCall(Execution):
         if Attachment.made:
             value, attached = take_attachments(value)
         try:
-            if bound.dump is not None:
-                value = dumped(value, bound.dump)
-            content, text = to_content(value, self.runtime.limits.result_bytes, bound.max_chars)
+            content, text = self._content_of(value) if text is None else (value, text)
         except BadResult as error:
             return self.error(Status.EXEC_ERR, error_messages.bad_result(str(error)))
         if attached or marked:
-            self.scope.attach(self.call_id, [*attached, *marked])
+            self.extra = self.scope.take(self.call_id, [*attached, *marked])
         # Attachments were taken out of the result, so it has no longer the form that its schema says.
         if not attached and bound.output is not None and (wrong := check_result(content, bound.output)) is not None:
             return self.error(Status.EXEC_ERR, wrong)
@@ -123,6 +142,13 @@ class MemberCall(Execution):
             self.repairs,
             cut,
         )
+
+    def _content_of(self, value: Any) -> tuple[Any, str]:
+        """Plain data and the text that a model reads. Raises BadResult."""
+        bound = self.bound
+        if bound.dump is not None:
+            value = dumped(value, bound.dump)
+        return to_content(value, self.runtime.limits.result_bytes, bound.max_chars)
 
     def showing(self, observation: Observation, value: Any) -> Observation:
         """The observation with another content, checked and cut like a result."""

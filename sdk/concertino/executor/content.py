@@ -10,16 +10,20 @@ import contextlib
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import CoroutineType
 from typing import Any
 
 from concertino.core.attachment import Attachment, attachments_in
+from concertino.core.result import Result
 
 _MAX_NODES = 200_000
 """Values of a result, containers included."""
 _ESCAPED, _FRAME = 6, 40
 """The most JSON characters for one character of text (`\\u0000`), and for one value besides its text."""
+_MANY, _LONG = 200, 20_000
+"""Values in one container, and characters in one text, from which on a result is large."""
+_SIZED = (str, dict, list, tuple)
 MARKS = "attachments"
 """The key of the marks that data does not hold itself."""
 _LEAVES = frozenset({str, bool, type(None)})
@@ -56,24 +60,39 @@ def to_content(value: Any, limit: int, shown: int) -> tuple[Any, str]:
     if value is None or value is True or value is False:
         return value, ""
     value = _unwrap(value)
+    content = None
     if isinstance(value, (dict, list, tuple)):
-        # This walk also refuses cycles and giants, before anything is encoded.
-        if _most_chars(value, limit) <= shown:
-            # What is unusual goes through `json` below, which has the last word.
-            with contextlib.suppress(_Unusual, RecursionError):
-                return _copied(value), ""
+        content, fits = _copy_of(value, limit, shown)
+        if fits:
+            return content, ""
     elif not isinstance(value, (*_PLAIN, str)):
         if isinstance(value, CoroutineType):
             raise BadResult(f"returned what {value.__name__!r} will give, not what it gave; write `await` before it")
         raise BadResult(f"returned {_kind(value)}; expected JSON data: text, number, bool, null, list or dict")
+    return _through_json(value, content)
+
+
+def _through_json(value: Any, content: Any) -> tuple[Any, str]:
+    """The data and its text; `content` is a copy of it that was made already, or None."""
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
-        content = json.loads(text)
+        if content is None:
+            content = json.loads(text)
     except RecursionError:
         raise BadResult("returned data nested too deeply to encode") from None
     except (TypeError, ValueError) as error:
         raise BadResult(f"returned {_kind(value)} that is not JSON data: {str(error)[:80]}") from None
     return content, text if isinstance(content, (dict, list)) else ""
+
+
+def _copy_of(value: Any, limit: int, shown: int) -> tuple[Any, bool]:
+    """A copy of a container, None where it is unusual; and whether it surely fits into what is shown."""
+    # This walk also refuses cycles and giants, before anything is encoded.
+    fits = _most_chars(value, limit) <= shown
+    # What is unusual goes through `json`, which has the last word.
+    with contextlib.suppress(_Unusual, RecursionError):
+        return _copied(value), fits
+    return None, False
 
 
 def with_marks(content: Any, text: str, attachments: Sequence[Attachment]) -> tuple[Any, str]:
@@ -92,6 +111,29 @@ def with_marks(content: Any, text: str, attachments: Sequence[Attachment]) -> tu
     fits = isinstance(content, dict) and MARKS not in content
     content = {**(content if fits else {"result": content}), MARKS: "\n\n".join(missing)}
     return content, json.dumps(content, ensure_ascii=False)
+
+
+def takes_long(value: Any) -> bool:
+    """Whether `to_content` may need milliseconds for a result; a guess from its first two levels, made quickly."""
+    if type(value) is Result:
+        value = value.content
+    if isinstance(value, dict):
+        parts: Iterable[Any] = value.values()
+    elif isinstance(value, (list, tuple)):
+        parts = value
+    else:
+        return False
+    if len(value) > _MANY:
+        return True
+    return any(isinstance(part, _SIZED) and len(part) > (_LONG if isinstance(part, str) else _MANY) for part in parts)
+
+
+def large_data(value: Any, limit: int, shown: int) -> Any:
+    """An independent copy of a list or dict that has to be cut; None for anything that `to_content` must look at."""
+    with contextlib.suppress(BadResult, _Unusual, RecursionError):
+        if type(value) in (dict, list) and _most_chars(value, limit) > shown:
+            return _copied(value)
+    return None
 
 
 def dumped(value: Any, dump: Callable[[Any], Any]) -> Any:

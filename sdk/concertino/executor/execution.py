@@ -39,13 +39,15 @@ from . import error_messages
 from .approval import PENDING, Suspension, is_pending
 from .bindings import Bindings
 from .bound import Bound
+from .content import takes_long
 from .gates import Gate, enter, leave
 from .isolation.orphans import CURRENT
 from .isolation.threads import abandoned_by
 from .ledger import Ledger, Reservation
 from .retry import COUNTS_AGAINST_BREAKER, Failure, classify
 from .runtime import Runtime
-from .scope import Scope
+from .scope import Scope, Sink
+from .turns import CALL, RESULT
 
 logger = logging.getLogger("concertino")
 
@@ -265,6 +267,8 @@ class Execution(ABC):
         started: seconds since the run began.
         repairs: what was repaired in its arguments.
         full: the content of its result before it was cut, None if it was not.
+        extra: what is recorded before its end: the attachments that came with its result.
+        packed: of large events about its end, what the sink gave for them.
         recalled: whether its observation was on record already.
     """
 
@@ -276,12 +280,14 @@ class Execution(ABC):
         "coroutine",
         "deadline",
         "descendants",
+        "extra",
         "full",
         "gates",
         "index",
         "ladder",
         "ledger",
         "owner",
+        "packed",
         "phase",
         "recalled",
         "repairs",
@@ -324,6 +330,8 @@ class Execution(ABC):
         self.attempts = Attempts()
         self.recalled = False
         self.full: Any = None
+        self.extra: Event | None = None
+        self.packed: list[tuple[Event, bytes | None]] | None = None
         self.reservation: Reservation | None = None
         self.task: asyncio.Task[None] | None = None
         self.coroutine: Coroutine[Any, Any, Any] | None = None
@@ -431,6 +439,8 @@ class Execution(ABC):
         self.phase = "running"
         CURRENT.set(self if self.owns_tasks else None)
         try:
+            if self.owns_tasks and (turn := self.runtime.turns.ask(CALL)) is not None:
+                await turn
             observation = await self._perform()
         except asyncio.CancelledError:
             observation = self.stopped()
@@ -445,15 +455,29 @@ class Execution(ABC):
             observation = await self.after(observation)
             if self.over:
                 return  # given up while a hook held it: its observation has been delivered
+        if self.scope.sink is None:
+            self.conclude(observation)
+        elif not await self._conclude_on_record(observation, self.scope.sink):
+            return  # given up while the disk held it
+        self.owner.delivered(self.index)
+        # The context of the task knows the call: without this, only the garbage collector could free them.
+        self.task = None
+
+    async def _conclude_on_record(self, observation: Observation, sink: Sink) -> bool:
+        """Conclude it when its record is as safe as the run wants it. False if it was given up meanwhile."""
+        if not self.recalled:
+            await self._pack(observation, sink)
+            if self.over:
+                return False
         self.conclude(observation)
-        if self.scope.must_flush and self.scope.sink is not None:
+        if sink.must_flush:
             # It is concluded, so a cancellation must not keep its observation from the waiter.
             with contextlib.suppress(asyncio.CancelledError):
                 try:
-                    await self.scope.sink.flush()
+                    await sink.flush()
                 except Exception as error:
                     self.scope.sink_failed = str(error)
-        self.owner.delivered(self.index)
+        return True
 
     # -- reserved --------------------------------------------------------------------------------------------------
 
@@ -484,7 +508,8 @@ class Execution(ABC):
             if answer is not None:
                 return answer
         # The intent comes last: after a crash, it means that the call may have been executed.
-        scope.emit(self.started_event())
+        event, sink = self.started_event(), scope.sink
+        scope.emit(event, await sink.pack(event) if sink is not None and sink.is_large(event) else None)
         if scope.must_flush and scope.sink is not None:
             await scope.sink.flush()
         self.bound.provider.called()
@@ -573,7 +598,7 @@ class Execution(ABC):
                 if not is_agent:
                     provider.breaker.succeeded()
                     provider.gate.succeeded()
-                return self.succeeded(value)
+                return await self.taken_in(value) if takes_long(value) else self.succeeded(value)
             finally:
                 self._attempt_ends()
             # Outside of the `try`: a call that waits to be repeated has no attempt under way at the provider's gate.
@@ -760,8 +785,50 @@ class Execution(ABC):
             leave(self.gates)
 
     def _record(self, observation: Observation) -> None:
+        if self.packed is not None:
+            for event, packed in self.packed:
+                self.scope.emit_result(event, packed=packed)
+            return
+        if self.extra is not None:
+            self.scope.emit_result(self.extra)
         if observation.error is None or not is_pending(observation):  # a resumed run makes a pending call again
             self.scope.emit_result(self.ended_event(observation), recalled=self.recalled)
+
+    async def _pack(self, observation: Observation, sink: Sink) -> None:
+        """Do the slow part of recording a large end, away from the event loop."""
+        # An agent's usage is only known when its calls have ended; what waits for a person is not recorded.
+        if self.ledger is not self.owner.ledger or (observation.error is not None and is_pending(observation)):
+            return
+        ended = self.ended_event(observation)
+        events = [ended] if self.extra is None else [self.extra, ended]
+        if not any(map(sink.is_large, events)):
+            return
+        packed: list[tuple[Event, bytes | None]] = []
+        for event in events:
+            packing = asyncio.ensure_future(sink.pack(event))
+            await self._wait_through(packing)
+            # If the disk refused, `append` finds out again, and that is noted.
+            packed.append((event, packing.result() if packing.exception() is None else None))
+        if not self.over:
+            self.packed = packed
+
+    async def taken_in(self, value: Any) -> Observation:
+        """As `succeeded`, for a large result: several that come at once do not hold up the event loop."""
+        turn = self.runtime.turns.ask(RESULT)
+        if turn is not None:
+            await self._wait_through(turn)
+        return self.succeeded(value)
+
+    async def _wait_through(self, future: asyncio.Future[Any]) -> None:
+        """Wait for something that a call which is done needs before its end.
+
+        Its time limit no longer counts, and a cancellation must not keep its result from the record. The ladder gives
+        it up if it takes too long.
+        """
+        self.stop_timer()
+        while not future.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait({future})
 
     # -- what plugin code begins and does --------------------------------------------------------------------------
 

@@ -44,6 +44,7 @@ from .retry import RetryPolicy
 from .routes import Route, ask_in_turn
 from .runtime import Deadlines, Runtime, UnderWay
 from .scope import Duplicates, Memory, Scope, Sink
+from .turns import Turns
 from .validation import refused_schema
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class Executor:
             for opened in self.bindings.take_models():
                 runtime.leaving(loop.create_task(close_quietly(opened)))
         self._loop = loop
-        runtime.deadlines = Deadlines.of(loop)
+        runtime.deadlines, runtime.turns = Deadlines.of(loop), Turns.of(loop)
         watch(loop)
         self._watch = StallWatch(loop, lambda: bool(runtime.tasks), runtime.limits.stall, runtime.whose, runtime.blame)
 

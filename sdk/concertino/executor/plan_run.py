@@ -413,6 +413,8 @@ class PlanRun(CallOwner):
                 settling.popleft()
         if self._left == 0 and not self.future.done():
             self.future.set_result([seen for seen in self._observations if seen is not None])
+            # Calls know their plan: without this, only the garbage collector could free them.
+            self.calls.clear()
 
     def _pass_on(self, settling: deque[tuple[int, Observation]]) -> None:
         """Start what waited for the first of these calls, or observe that it never can."""

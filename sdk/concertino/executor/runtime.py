@@ -16,6 +16,7 @@ from .isolation.orphans import silence
 from .isolation.threads import Crew
 from .limits import Limits
 from .retry import RetryPolicy
+from .turns import Turns
 
 _STALE = 64
 """Deadlines of calls that have ended which may be kept, beside twice as many as there are."""
@@ -146,17 +147,19 @@ class Runtime:
 
     Attributes:
         deadlines: the deadlines on the executor's event loop; there are none before it has one.
+        turns: likewise, the turns on it.
         tasks: the executions under way, by task.
         waiting: how many executions wait at a gate.
     """
 
-    __slots__ = ("_leaving", "crew", "deadlines", "limits", "misbehaviour", "retries", "tasks", "waiting")
+    __slots__ = ("_leaving", "crew", "deadlines", "limits", "misbehaviour", "retries", "tasks", "turns", "waiting")
 
     def __init__(self, limits: Limits, retries: RetryPolicy) -> None:
         self.limits = limits
         self.retries = retries
         self.crew = Crew()
         self.deadlines: Deadlines
+        self.turns: Turns
         self.tasks: dict[asyncio.Task[None], UnderWay] = {}
         self.waiting = 0
         self.misbehaviour = Misbehaviour()

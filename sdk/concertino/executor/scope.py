@@ -40,6 +40,15 @@ class Sink(Protocol):
     def must_flush(self) -> bool:
         """Whether `flush` has to be awaited before a call starts and before its result is seen."""
 
+    def is_large(self, event: Event) -> bool:
+        """Whether an event should go through `pack` and `append_packed`, or the loop would stand still too long."""
+
+    async def pack(self, event: Event) -> bytes:
+        """Do the slow part of writing an event, away from the event loop; raises if it cannot."""
+
+    def append_packed(self, packed: bytes) -> None:
+        """Write the event for which `pack` gave this; raises if it cannot."""
+
     def append(self, event: Event) -> None:
         """Write one event; raises if it cannot."""
 
@@ -175,8 +184,12 @@ class Scope:
 
     def attach(self, call_id: str, attachments: Sequence[Attachment], *, recalled: bool = False) -> None:
         """Take in attachments and record them."""
+        self.emit_result(self.take(call_id, attachments), recalled=recalled)
+
+    def take(self, call_id: str, attachments: Sequence[Attachment]) -> Attached:
+        """Take in attachments; the event that records them."""
         self.attachments.update({each.sha256[:12]: each for each in attachments})
-        self.emit_result(Attached(call_id, list(attachments)), recalled=recalled)
+        return Attached(call_id, list(attachments))
 
     def end_run(self, reason: str) -> None:
         """A guard ends the run."""
@@ -187,21 +200,29 @@ class Scope:
         """Seconds since the run started."""
         return self.loop.time() - self.started
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: Event, packed: bytes | None = None) -> None:
         """Record an event and tell the listeners. A trace that cannot be written raises *before* a call starts."""
         if self.sink is not None:
-            self.sink.append(event)
+            self._append(self.sink, event, packed)
         self._tell(event)
 
-    def emit_result(self, event: Event, *, recalled: bool = False) -> None:
+    @staticmethod
+    def _append(sink: Sink, event: Event, packed: bytes | None) -> None:
+        if packed is None:
+            sink.append(event)
+        else:
+            sink.append_packed(packed)
+
+    def emit_result(self, event: Event, *, recalled: bool = False, packed: bytes | None = None) -> None:
         """Record the end of a call. It has happened, so a failing trace is noted and the result is still delivered.
 
         Args:
             recalled: the trace holds it already.
+            packed: what the sink gave for a large event.
         """
         if self.sink is not None and not recalled:
             try:
-                self.sink.append(event)
+                self._append(self.sink, event, packed)
             except Exception as error:
                 self.sink_failed = str(error)
         self._tell(event)

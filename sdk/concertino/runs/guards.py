@@ -36,6 +36,15 @@ class _HeldBack:
     def __init__(self) -> None:
         self.events: list[Event] = []
 
+    def is_large(self, event: Event) -> bool:
+        return False
+
+    async def pack(self, event: Event) -> bytes:
+        raise NotImplementedError
+
+    def append_packed(self, packed: bytes) -> None:
+        raise NotImplementedError
+
     def append(self, event: Event) -> None:
         self.events.append(event)
 

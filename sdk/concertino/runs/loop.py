@@ -23,6 +23,7 @@ from concertino.core.usage import NOTHING
 from concertino.executor import Duplicates, Executor, Memory, PlanRun, Scope
 from concertino.executor.error_messages import shorten
 from concertino.executor.model_call import StreamListener
+from concertino.executor.turns import Turns
 from concertino.pool.pool import Pool
 from concertino.strategies import Act, Ask, Done, Machine
 from concertino.traces import JournalSink, TraceMemory
@@ -30,7 +31,6 @@ from concertino.traces import JournalSink, TraceMemory
 from .eager import EagerDispatcher
 from .run import Run, collect_rounds
 from .run_input import PLAIN_INPUT, RunInput
-from .turns import Turns
 
 if TYPE_CHECKING:
     from concertino.executor.guarding import Guarding

@@ -29,6 +29,7 @@ from concertino.core.errors import PoolError, TraceError, UsageError
 from concertino.core.events import Event, RunStarted, TextDelta
 from concertino.core.model import Message, Model, Sampling
 from concertino.executor import Duplicates, Executor
+from concertino.executor.turns import NOT_BEGUN, Turns
 from concertino.members.context import RunContext
 from concertino.members.specs import ModelSpec
 from concertino.pool.live import LivePool
@@ -58,7 +59,6 @@ from .setup import (
 )
 from .shared_model import leader
 from .stepped import SteppedRun
-from .turns import NOT_BEGUN, Turns
 
 if TYPE_CHECKING:
     from concertino.core.usage import Cost

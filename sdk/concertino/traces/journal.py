@@ -31,7 +31,7 @@ from concertino.core.errors import UsageError
 from .blobs import BlobStore, small_parts
 from .disk import GroupSync, sync_file, sync_folder, write_all
 from .journal_errors import Damage, JournalEncodeError, JournalError, JournalExists, JournalForked, JournalWriteError
-from .journal_line import checked_header, encode_json, frame
+from .journal_line import checked_header, encode_json, encode_json_in_steps, frame
 from .journal_lock import WriterLock
 from .journal_reader import JournalFile, read_journal
 
@@ -185,14 +185,30 @@ class Journal:
             JournalWriteError: the disk refused; the file is as before and a later append may succeed.
             JournalForked, JournalError: this process does not have the journal open.
         """
+        return self._append(self.pack(record, limit=limit))
+
+    def pack(self, record: Mapping[str, Any], *, limit: int | None = None, in_steps: bool = False) -> bytes:
+        """The bytes of a record, for `append_packed`; its side file, if it needs one, is complete when this returns.
+
+        It is the slow part of an `append`, and may be done in another thread. Errors are those of `append`.
+
+        Args:
+            limit: as for `append`.
+            in_steps: let other threads run meanwhile.
+        """
         # `dict` first: an abstract class is slow to ask, and almost every record is a dict.
         if not isinstance(record, (dict, Mapping)) or "n" in record:
             raise JournalEncodeError(
                 f'{self.path}: a record is a mapping without "n", which the trace adds; given: {record!r:.200}.'
             )
-        body = encode_json(record if isinstance(record, dict) else dict(record))
+        encode = encode_json_in_steps if in_steps else encode_json
+        body = encode(record if isinstance(record, dict) else dict(record))
         if limit is not None and len(body) > limit:
             body = encode_json({**self.externalise(body), **small_parts(record)})
+        return body
+
+    def append_packed(self, body: bytes) -> int:
+        """Write a record that `pack` gave, and return its number. Errors are those of `append`."""
         return self._append(body)
 
     def externalise(self, value_json: bytes) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from concertino.core.background import json_in_steps
 from concertino.core.errors import UsageError
 
 from .journal_errors import JournalEncodeError, JournalError, JournalTooNew
@@ -60,6 +61,14 @@ def encode_json(value: object) -> bytes:
     except (TypeError, ValueError) as error:
         reason = str(error)
     raise JournalEncodeError(f"{_place(value)}cannot be written as JSON: {reason}. Nothing was written.")
+
+
+def encode_json_in_steps(value: object) -> bytes:
+    """As `encode_json`, for a large value in a thread: others run meanwhile."""
+    try:
+        return json_in_steps(value, ",", ":").encode()
+    except (TypeError, ValueError, RecursionError):
+        return encode_json(value)  # which writes what is rare, and says what is wrong
 
 
 def frame(body: bytes, n: int) -> bytes:

@@ -1,7 +1,8 @@
 """From events to a journal file: the sink that a run writes to.
 
 Contents above 64 KiB go to side files; the record names them. What an event says about itself (`to_json`) is exactly
-what stands in the file.
+what stands in the file. Encoding and writing a megabyte takes milliseconds, for which an event loop must not stand
+still: so a large event is packed in another thread, and appended when that is done.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from concertino.core.background import in_background
 from concertino.core.errors import UsageError
-from concertino.core.events import Attached, Event
+from concertino.core.events import Asked, Attached, CallEnded, CallStarted, Event, Replied
 
 from .blobs import BLOB_LIMIT
 
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 SUFFIX = ".trace.jsonl"
 """How trace files end."""
+
+_LONG = BLOB_LIMIT // 2
+"""Characters of a text that makes an event a large one."""
 
 Durability = Literal["process", "power"]
 """What a finished call survives: the death of the process, or a power cut."""
@@ -60,17 +65,43 @@ class JournalSink:
         """Whether results wait for the disk."""
         return self.journal.durability == "power"
 
+    def is_large(self, event: Event) -> bool:
+        """Whether writing an event takes long enough that `pack` should do it; a guess, made quickly."""
+        match event:
+            case CallEnded():
+                return event.full is not None or _is_long(event.observation.content)
+            case Asked():
+                return sum(len(message.text) for message in event.messages) > _LONG
+            case Replied():
+                return len(event.reply.text) > _LONG or event.reply.token_ids is not None
+            case CallStarted():
+                return isinstance(event.arguments, dict) and any(map(_is_long, event.arguments.values()))
+            case Attached():
+                return True
+        return False
+
+    async def pack(self, event: Event) -> bytes:
+        """Do the slow part of writing a large event in another thread; `append_packed` does the rest."""
+        return await in_background(lambda: self._pack(event, in_steps=True))
+
+    def append_packed(self, packed: bytes) -> None:
+        """Write an event that `pack` gave. Errors are those of `append`."""
+        self.journal.append_packed(packed)
+
     def append(self, event: Event) -> None:
         """Write one event with one write.
 
         Raises:
             JournalWriteError: the disk is full or failing.
         """
+        self.journal.append_packed(self._pack(event))
+
+    def _pack(self, event: Event, in_steps: bool = False) -> bytes:
         if isinstance(event, Attached):
             for attachment in event.attachments:
                 if attachment.data:  # its side file has the name of its SHA-256
                     self.journal.externalise(attachment.data)
-        self.journal.append(event.to_json(), limit=BLOB_LIMIT)
+        return self.journal.pack(event.to_json(), limit=BLOB_LIMIT, in_steps=in_steps)
 
     async def flush(self) -> None:
         """Return when everything appended is on disk."""
@@ -79,3 +110,7 @@ class JournalSink:
     def close(self) -> None:
         """Release the file and its lock."""
         self.journal.close()
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, str) and len(value) > _LONG

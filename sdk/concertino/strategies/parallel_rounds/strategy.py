@@ -271,7 +271,7 @@ class ParallelRoundsMachine(Conversation):
         self, calls: Sequence[Call], observations: Sequence[Observation], remaining: Mapping[str, float] | None
     ) -> None:
         own = self.settings
-        names = [self._label(call) for call in calls] if own.prompt == "brief" else self.names
+        names: Sequence[str] = [self._label(call) for call in calls] if own.prompt == "brief" else self.names
         if not self.native_ids:
             observations, names = self._told(observations, names)
             shown = round_message(observations, names, remaining, own.observation_tokens, own.prompt)

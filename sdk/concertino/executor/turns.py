@@ -2,7 +2,8 @@
 
 An event loop runs everything that is ready before it looks at timers and sockets again. With a thousand runs ready,
 that is a thousand steps, and a timer of the caller is a second late. So a run asks for its turn before each of its
-steps. It passes at once while this pass of the loop is young; else it waits for one of the next passes.
+steps, a call before it runs code of its member, and before it takes in a large result. They pass at once while this
+pass of the loop is young; else they wait for one of the next passes.
 
 Invariant: whoever waits is served, the run that began first before all others. So runs that all have work to do end one
 after another, and few of them are half done at any time.
@@ -17,16 +18,28 @@ from weakref import WeakKeyDictionary, ref
 
 SLICE = 0.005
 """Seconds after which a pass of the loop should come to its end."""
-NOT_BEGUN = float("inf")
-"""The place of a run that has not begun."""
-_FIRST_GUESS = 0.0005
-"""Seconds that a turn takes, before any was measured."""
+RESULT, CALL, NOT_BEGUN = -2.0, -1.0, float("inf")
+"""The places of a large result that has come and of a call that begins, before all runs, and of a run that has not
+begun, behind them."""
+_RUN_COST, _CALL_COST = 0.0005, 0.0001
+"""Seconds that the turn of a run and that of a call take, before any was measured."""
 
 
 class Turns:
-    """The turns of the runs on one event loop."""
+    """The turns on one event loop."""
 
-    __slots__ = ("__weakref__", "_began", "_cost", "_loop", "_numbers", "_passed", "_under_way", "_waiting")
+    __slots__ = (
+        "__weakref__",
+        "_began",
+        "_call_cost",
+        "_calls",
+        "_loop",
+        "_numbers",
+        "_run_cost",
+        "_runs",
+        "_under_way",
+        "_waiting",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         # Weak, since the loop is the key under which this is found.
@@ -35,8 +48,8 @@ class Turns:
         self._numbers = count()
         self._under_way = False
         self._began = 0.0
-        self._passed = 0
-        self._cost = _FIRST_GUESS
+        self._runs = self._calls = 0
+        self._run_cost, self._call_cost = _RUN_COST, _CALL_COST
 
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop) -> Turns:
@@ -59,11 +72,14 @@ class Turns:
             self._under_way = True
             self._began = now
             loop.call_soon(self._next_pass)
-        elif self._waiting or now - self._began > SLICE:
+        elif now - self._began > SLICE or (self._waiting and place >= 0):
             turn: asyncio.Future[None] = loop.create_future()
             heappush(self._waiting, (place, next(self._numbers), turn))
             return turn
-        self._passed += 1
+        if place >= 0:
+            self._runs += 1
+        else:
+            self._calls += 1
         return None
 
     def _next_pass(self) -> None:
@@ -71,20 +87,32 @@ class Turns:
         loop = self._loop()
         assert loop is not None
         now = loop.time()
-        if self._passed:
-            # What else a run has to do for a step, in the tasks of its calls, is a part of what its turn takes.
-            self._cost = (self._cost + (now - self._began) / self._passed) / 2
-        self._began, self._passed = now, 0
+        self._learn(now - self._began)
+        self._began, self._runs, self._calls = now, 0, 0
         if not self._waiting:
             self._under_way = False
             return
-        room = max(1, int(SLICE / self._cost))
-        while self._waiting and self._passed < room:
-            turn = heappop(self._waiting)[2]
-            if not turn.done():  # else its run was cancelled
-                turn.set_result(None)
-                self._passed += 1
+        left = SLICE
+        while self._waiting and left > 0:
+            place, _, turn = heappop(self._waiting)
+            if turn.done():
+                continue  # whoever waited was cancelled
+            turn.set_result(None)
+            if place >= 0:
+                self._runs += 1
+                left -= self._run_cost
+            else:
+                self._calls += 1
+                left -= self._call_cost
         loop.call_soon(self._next_pass)
+
+    def _learn(self, took: float) -> None:
+        """What a turn takes, from what the last pass took."""
+        if self._runs:
+            # What else a run has to do for a step, in the tasks of its calls, is a part of what its turn takes.
+            self._run_cost = (self._run_cost + took / self._runs) / 2
+        elif self._calls:
+            self._call_cost = (self._call_cost + took / self._calls) / 2
 
 
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
