@@ -220,13 +220,20 @@ class ToolSpec(_NamedSpec):
         """The compiled output schema, None without one."""
         return None if self.output_schema is None else _compile(self, "output_schema", self.output_schema)
 
-    def admit(self) -> None:
+    def admit(self, *, keep: bool = True) -> None:
         """Find out before a run what would keep every call from running: a refused schema, a function no worker finds.
+
+        Args:
+            keep: the compiled schema, for the first call; without, that call compiles it again.
 
         Raises:
             SpecError: says which and why.
         """
-        self.validator  # noqa: B018 - compiled for its errors
+        if "_admitted" not in self.__dict__:
+            validator = self.__dict__.get("validator") or _compile(self, "input_schema", self.input_schema)
+            if keep:
+                self.__dict__.setdefault("validator", validator)
+            self.__dict__["_admitted"] = True
         if self.isolation == "process":
             from .import_path import import_path
 
@@ -313,11 +320,11 @@ class AgentSpec(ToolSpec):
             raise SpecError(f"agent {self.name!r}: two tools of its toolbox have one name; rename one")
         return found
 
-    def admit(self) -> None:
+    def admit(self, *, keep: bool = True) -> None:
         """As for a tool, for each tool of its toolbox too."""
-        super().admit()
+        super().admit(keep=keep)
         for tool in self.own_tools.values():
-            tool.admit()
+            tool.admit(keep=keep)
 
     def to_json(self) -> dict[str, Any]:
         """As for a tool, with the model roles and its toolbox."""

@@ -14,6 +14,10 @@ from concertino.members.routing import RouterSpec
 from concertino.members.specs import ModelSpec, Spec, ToolSpec
 
 
+_KEPT = 500
+"""Members of a pool up to which their compiled schemas are kept, of some 15 KB each; of more, most are never called."""
+
+
 def check_consistency(
     members: Iterable[Spec], roles: Mapping[str, str], aliases: Mapping[str, str], ranking: Callable[[str], Any]
 ) -> None:
@@ -31,9 +35,11 @@ def check_consistency(
     seen: set[str] = set()
     models: set[str] = set()
     needy: list[Spec] = []
+    members = tuple(members)
+    keep = len(members) <= _KEPT
     for member in members:
         if isinstance(member, ToolSpec):
-            member.admit()
+            member.admit(keep=keep)
         elif isinstance(member, ModelSpec):
             models.add(member.name)
         else:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from concertino.core.documents import check_keys
 from concertino.core.errors import PoolError, UsageError
@@ -31,9 +31,13 @@ from .short_functions import shortened, tokens_of
 if TYPE_CHECKING:
     from .pool import Pool
 
+K = TypeVar("K")
+V = TypeVar("V")
 logger = logging.getLogger("concertino")
 _PROVIDERS = 30
 """Providers that the description of the tool names."""
+_KEPT = 256
+"""Questions whose results are kept, and lists."""
 _NAMES_AT_ONCE = 10
 _QUERIES_AT_ONCE = 8
 _WRONG_SEARCH = "expected 'auto', 'never' or a ToolSearch"
@@ -123,13 +127,17 @@ class SearchedPool:
         # With the finder in it, it is searched as it was without.
         self.pool.__dict__["searched"] = self
         self.finder = self.pool.visible_names[FINDER]
+        self._listings: dict[tuple[Any, ...], FunctionObjects] = {}
+        self._found: dict[str, list[str]] = {}
         self._always = [v for v, s in self.pool.actions if any(matches(s, pattern) for pattern in settings.always)]
 
     def find(self, question: str) -> list[str]:
         """Visible names of the members that fit a question, best first."""
-        return self._search([question], self.settings.most)
+        if question not in self._found:
+            _keep(self._found, question, self._search([question], self.settings.most))
+        return self._found[question]
 
-    def listing(self, found: Sequence[str], needed: Iterable[str] = (), *, searches: bool = True) -> FunctionObjects:
+    def listing(self, found: Sequence[str], needed: Sequence[str] = (), *, searches: bool = True) -> FunctionObjects:
         """What a run lists: the tool that searches, what is always listed, and what fits the question.
 
         Args:
@@ -137,6 +145,12 @@ class SearchedPool:
             needed: names of members that the strategy itself calls.
             searches: with the tool that searches.
         """
+        asked = (*found, None, *needed, searches)
+        if asked not in self._listings:
+            _keep(self._listings, asked, self._list(found, needed, searches))
+        return self._listings[asked]
+
+    def _list(self, found: Sequence[str], needed: Iterable[str], searches: bool) -> FunctionObjects:
         first = dict.fromkeys([*([self.finder] if searches else []), *self._always, *self._visible(needed)])
         rest = self._fitted([name for name in found if name not in first])
         return FunctionObjects([*map(self._whole, first), *rest])
@@ -248,6 +262,13 @@ _SCHEMA: dict[str, Any] = {
     },
     "additionalProperties": False,
 }
+
+
+def _keep(kept: dict[K, V], key: K, value: V) -> None:
+    """Keep a result for when the same is asked again, as trainings and evaluations do."""
+    if len(kept) >= _KEPT:
+        del kept[next(iter(kept))]
+    kept[key] = value
 
 
 class _Ordering:

@@ -39,9 +39,16 @@ def admitted(schema: Mapping[str, Any]) -> tuple[dict[str, Any], Document]:
         if size > MAX_SCHEMA_BYTES:
             raise _too_large(size)
     # The document rewrites patterns and drops keywords; `plain` stays as it was given, to be shown to models.
-    document = Document(_plain_copy(plain)[0])
+    document = Document(_twin(plain))
     _refuse_expansion(document)
     return plain, document
+
+
+def _twin(plain: Any) -> Any:
+    """A deep copy of plain data, which is at most as deep as admission allows."""
+    if type(plain) is dict:
+        return {key: _twin(value) for key, value in plain.items()}
+    return [_twin(value) for value in plain] if type(plain) is list else plain
 
 
 def _too_large(size: int) -> SchemaRefused:
