@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import Any
 
 from concertino.core.events import Asked, CallEnded, CallStarted, Event, Planned, Replied
+from concertino.core.late import LateObservation
 from concertino.core.model import Message, Reply, ToolCall
 from concertino.core.observation import ErrorInfo, Observation, Status
 from concertino.core.plan import Call, Plan
@@ -95,7 +96,8 @@ def _started_row(event: CallStarted, kept: _Kept) -> _Row:
 
 
 def _ended_row(event: CallEnded, kept: _Kept) -> _Row:
-    if event.full is not None:
+    # A late one holds no content, and packing would read it.
+    if event.full is not None or type(event.observation) is LateObservation:
         return _as_it_is(event, kept)
     return (2, event.parent, _observation_row(event.observation, kept))
 

@@ -31,6 +31,8 @@ from .trace import Trace
 _GUARD = re.compile(r"guard\d+\.call\.")
 _LONG = 1024
 """Bytes of a line from which on a value of it stays in the file."""
+_SHORT = 256
+"""Characters of a content up to which it is held."""
 _CONTENTS = ("content", "full")
 
 
@@ -220,9 +222,13 @@ def _kept(record: Mapping[str, Any], field: str, later: Callable[[], dict[str, A
 
 
 def _outlined(record: Mapping[str, Any], later: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """A result whose contents are read when they are needed."""
-    outline = {field: value for field, value in record.items() if field not in _CONTENTS}
-    return {**outline, **{field: _kept(record, field, later) for field in _CONTENTS if field in record}}
+    """A result whose long contents are read when they are needed."""
+    outline = dict(record)
+    for field in _CONTENTS:
+        # An empty one may have been cut when its line was skimmed.
+        if field in record and not (isinstance(record[field], str) and 0 < len(record[field]) <= _SHORT):
+            outline[field] = _kept(record, field, later)
+    return outline
 
 
 def _was_stopped(record: dict[str, Any]) -> bool:
