@@ -92,8 +92,13 @@ class Turns:
         if not self._waiting:
             self._under_way = False
             return
+        self._serve()
+        loop.call_soon(self._next_pass)
+
+    def _serve(self) -> None:
+        """Let as many go on as a pass has time for: at least one, whatever it takes."""
         left = SLICE
-        while self._waiting and left > 0:
+        while self._waiting:
             place, _, turn = heappop(self._waiting)
             if turn.done():
                 continue  # whoever waited was cancelled
@@ -104,7 +109,8 @@ class Turns:
             else:
                 self._calls += 1
                 left -= self._call_cost
-        loop.call_soon(self._next_pass)
+            if left <= 0:
+                return
 
     def _learn(self, took: float) -> None:
         """What a turn takes, from what the last pass took."""
