@@ -39,39 +39,43 @@ class RoundLines:
 
     def of_round(self, chapter: Chapter) -> list[str]:
         """The lines of a round."""
-        calls = counted(len(chapter.rows), "call")
-        times = f"  {calls}, from {chapter.started:.1f} s" + (f" to {chapter.ended:.1f} s" if chapter.over else "")
-        lines = self._head(f"Round {chapter.number}", times)
+        rows, over, ended = chapter.rows, chapter.over, chapter.ended
+        until = f" to {ended:.1f} s" if over else ""
+        lines = self._head(
+            f"Round {chapter.number}", f"  {counted(len(rows), 'call')}, from {chapter.started:.1f} s{until}"
+        )
         if chapter.thought:
             self._wrap(lines, one_line(chapter.thought, max(20, (self.width - 2) * 8)), "italic dim", 2)
         now = self.board.now()
-        listed = list(walk(chapter.rows, True))
-        timeline = self.width >= TIMELINE_FROM
-        names = longest_name(listed, timeline)
-        end = max(chapter.ended, now if not chapter.over else 0.0)
+        listed = list(walk(rows, True)) if any(row.rows for row in rows) else [(0, row) for row in rows]
+        span = (chapter.started, ended if over else max(ended, now)) if self.width >= TIMELINE_FROM else None
+        names = longest_name(listed, span is not None)
         for depth, row in listed:
-            lines.append(self._line(depth, row, now, names, (chapter.started, end) if timeline else None))
+            lines.append(self._line(depth, row, now, names, span))
             self._below(lines, depth, row)
         lines.append("")
         return lines
 
     def _line(self, depth: int, row: Row, now: float, names: int, span: tuple[float, float] | None) -> str:
-        drawn = (TIMELINE + 1) if span is not None else 0
+        free = max(0, self.width - names - FIXED + 1 - (TIMELINE + 1 if span is not None else 0))
+        name = named(depth, row.name)
+        arguments = "" if row.arguments is None else show_arguments(row.arguments, max(16, free - 1))
         done = row.state == "done"
-        mark = (MARKS.get(row.status, "?"), STATUS_COLOURS.get(row.status, "")) if done else _UNFINISHED[row.state]
-        free = max(0, self.width - names - FIXED + 1 - drawn)
-        arguments = ""
-        if row.arguments is not None:
-            arguments = show_arguments(row.arguments, max(16, self.width - names - FIXED - drawn))
-        dim = "dim" if depth else ""
         seconds = f"{row.seconds(now):.2f} s" if row.state != "waiting" else ""
+        cost = show_cost(row.usage) if done else ""
+        mark, style = _UNFINISHED.get(row.state) or (MARKS.get(row.status, "?"), STATUS_COLOURS.get(row.status, ""))
+        plain = done and span is None and not self._colours and (name + arguments).isascii()
+        if plain and len(name) <= names and len(arguments) <= free and len(cost) <= 13:  # as almost all are
+            return f" {mark} {name:<{names}} {arguments:<{free}} {row.status:<9} {seconds:>8} {cost:>13}"
+        status, colour = self._status(row)
+        dim = "dim" if depth else ""
         cells = [
-            self._cell(*mark, 2, right=True),
-            self._cell(named(depth, row.name), dim or "bold", names),
+            self._cell(mark, style, 2, right=True),
+            self._cell(name, dim or "bold", names),
             self._cell(arguments, "dim", free),
-            self._cell(*self._status(row), 9),
+            self._cell(status, colour, 9),
             self._cell(seconds, dim, 8, right=True),
-            self._cell(show_cost(row.usage) if done else "", dim, 13, right=True),
+            self._cell(cost, dim, 13, right=True),
         ]
         if span is not None:
             cells.append(self._bar(row, span, now))
