@@ -125,7 +125,7 @@ class _Steps:
     def _put(self, text: str) -> None:
         self._pieces.append(text)
         self._written += len(text)
-        if self._written > _STEP:
+        if self._written >= _STEP:
             self._written = 0
             time.sleep(0)  # lets another thread run, which waits for its turn
 

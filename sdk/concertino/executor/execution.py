@@ -724,6 +724,7 @@ class Execution(ABC):
 
     def stopped(self) -> Observation:
         """The observation of one that was stopped."""
+        self.full = None  # a result that came too late is none
         if self.ladder is None or self.ladder.why != "deadline":
             return self.error(Status.EXEC_ERR, error_messages.cancelled())
         waiting_after = self.attempts.waiting_after
@@ -827,8 +828,11 @@ class Execution(ABC):
         """
         self.stop_timer()
         while not future.done():
-            with contextlib.suppress(asyncio.CancelledError):
+            try:
                 await asyncio.wait({future})
+            except asyncio.CancelledError:
+                if self.over:
+                    raise  # given up: its observation has been delivered
 
     # -- what plugin code begins and does --------------------------------------------------------------------------
 
