@@ -19,6 +19,8 @@ from .row_texts import FIXED, MARKS, TIMELINE, TIMELINE_FROM, longest_name, name
 _NARROW = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff…→✓✗⧖·└━⠋]*")
 _CODES = {"bold": "1", "dim": "2", "italic": "3", "red": "31", "green": "32", "yellow": "33", "magenta": "35"}
 _CODES["cyan"] = "36"
+NARROWEST = 60
+"""Columns of a terminal on which the columns of a call have their widths."""
 _UNFINISHED = {"running": (MARKS["running"], "cyan"), "waiting": (MARKS["waiting"], "dim")}
 
 
@@ -39,6 +41,8 @@ class RoundLines:
 
     def of_round(self, chapter: Chapter) -> list[str]:
         """The lines of a round."""
+        if self.width < NARROWEST:
+            return self._narrow(chapter)
         rows, over, ended = chapter.rows, chapter.over, chapter.ended
         until = f" to {ended:.1f} s" if over else ""
         lines = self._head(
@@ -80,6 +84,17 @@ class RoundLines:
         if span is not None:
             cells.append(self._bar(row, span, now))
         return " ".join(cells).rstrip()
+
+    def _narrow(self, chapter: Chapter) -> list[str]:
+        """The same by rich, which gives each column a share of what little room there is."""
+        from rich.console import Console
+
+        from .rounds import render_round
+
+        console = Console(width=self.width, highlight=False)
+        with console.capture() as captured:
+            console.print(render_round(self.board, chapter, self.width, nested=True, full=True))
+        return captured.get().splitlines()
 
     def _status(self, row: Row) -> tuple[str, str]:
         if row.state == "done":
