@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from concertino.core.background import json_in_steps
 from concertino.core.errors import UsageError
 
 from .journal_errors import JournalEncodeError, JournalError, JournalTooNew
@@ -65,6 +64,9 @@ def encode_json(value: object) -> bytes:
 
 def encode_json_in_steps(value: object) -> bytes:
     """As `encode_json`, for a large value in a thread: others run meanwhile."""
+    # Imported here: whoever only reads traces needs no event loop.
+    from concertino.core.background import json_in_steps
+
     try:
         return json_in_steps(value, ",", ":").encode()
     except (TypeError, ValueError, RecursionError):

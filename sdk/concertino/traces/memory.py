@@ -22,7 +22,6 @@ from concertino.core.late import LateObservation, LateValue, present
 from concertino.core.observation import Observation
 from concertino.core.plan import unparse
 from concertino.core.usage import NOTHING, Usage
-from concertino.text.json import ReadingError, read_json
 
 from .facts import FACTS_WITHOUT
 from .records import TraceReading
@@ -244,6 +243,8 @@ def _fits(wanted: Any, recorded: Any) -> bool:
     if recorded is None:
         return True
     if isinstance(wanted, str):
+        from concertino.text.json import ReadingError, read_json
+
         try:
             wanted = read_json(wanted or "{}").value
         except ReadingError:

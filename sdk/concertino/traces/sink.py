@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from concertino.core.background import in_background
 from concertino.core.errors import UsageError
 from concertino.core.events import Asked, Attached, CallEnded, CallStarted, Event, Replied
 
@@ -82,6 +81,9 @@ class JournalSink:
 
     async def pack(self, event: Event) -> bytes:
         """Do the slow part of writing a large event in another thread; `append_packed` does the rest."""
+        # Imported here: whoever only reads traces needs no event loop.
+        from concertino.core.background import in_background
+
         return await in_background(lambda: self._pack(event, in_steps=True))
 
     def append_packed(self, packed: bytes) -> None:
