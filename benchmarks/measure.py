@@ -21,6 +21,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+_QUIET = 0.3
+"""Cores that others may use while figures count."""
 PACKAGES = ("concertino", "jsonschema-rs", "jsonschema", "pydantic", "pluggy", "tenacity")
 
 
@@ -70,13 +72,14 @@ def merge(runs: Sequence[Iterable[Row]]) -> list[Row]:
 
 def _merged(same: list[Row]) -> Row:
     first = same[0]
+    note = next((row.note for row in same if row.note), "")
     values = [row.value for row in same if row.value is not None]
     floors = [row.floor for row in same if row.floor is not None]
     if not values:
         return first
     return Row(
         first.scenario, first.what, statistics.median(values), first.unit, first.target,
-        statistics.median(floors) if floors else None, min(values), max(values), first.note,
+        statistics.median(floors) if floors else None, min(values), max(values), note,
     )  # fmt: skip
 
 
@@ -122,6 +125,34 @@ def machine() -> dict[str, Any]:
     }
 
 
+class OthersAtWork:
+    """How much of the machine other processes use while this one and its children measure."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._before = self._read()
+
+    @staticmethod
+    def _read() -> tuple[float, float] | None:
+        """Seconds of processor time: of all processes, and of this one with its children; None where nobody says."""
+        try:
+            ticks = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]
+        except OSError:
+            return None
+        user, nice, system, _idle, _wait, irq, soft, steal = map(int, ticks)
+        own = os.times()
+        busy = (user + nice + system + irq + soft + steal) / os.sysconf("SC_CLK_TCK")
+        return busy, own.user + own.system + own.children_user + own.children_system
+
+    def remark(self) -> str | None:
+        """What to say of figures that were measured meanwhile: nothing, if the machine was quiet."""
+        now, elapsed = self._read(), time.monotonic() - self._began
+        if self._before is None or now is None or elapsed < 1:
+            return None
+        others = (now[0] - self._before[0] - (now[1] - self._before[1])) / elapsed
+        return f"unsure: others used {others:.1f} of {os.cpu_count()} cores" if others > _QUIET else None
+
+
 def number(value: float | None) -> str:
     """A figure with as many digits as it deserves."""
     if value is None:
@@ -147,7 +178,11 @@ def script(rows: Callable[[bool], list[Row]], doc: str | None) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     parser.add_argument("--quick", action="store_true", help="few repetitions: shows that it works, not how fast")
     options = parser.parse_args()
+    others = OthersAtWork()
     found = rows(options.quick)
+    if (unsure := others.remark()) is not None:
+        for row in found:
+            row.note = f"{row.note}; {unsure}".strip("; ")
     if options.json:
         print(json.dumps({"machine": machine(), "rows": [{**asdict(row), "met": row.met} for row in found]}))
     else:

@@ -1,12 +1,13 @@
 """Run every benchmark in processes of its own and print one table.
 
-    make bench                              everything, three processes per scenario: about six minutes
+    make bench                              everything, three processes per scenario: about fifteen minutes
     make bench ARGS="--only overhead"       one script; may be repeated
     make bench ARGS="--quick"               one short process each: shows that they work
     make bench ARGS="--json"                one JSON object
 
-Scenarios (S1 to S15) run round after round, each time in a fresh process; a figure is the median of its processes, its
-spread their least and greatest. The other benchmarks have tables of their own and run once. Progress goes to stderr.
+Scenarios run round after round, each time in a fresh process; a figure is the median of its processes, its spread their
+least and greatest. A figure that was measured while other processes were at work is marked as unsure. The other
+benchmarks have tables of their own and run once. Progress goes to stderr.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from measure import Row, machine, merge, table
 
 HERE = Path(__file__).parent
 SCENARIOS = (
-    "startup", "overhead", "rounds", "waiting", "faults", "graphs", "pools", "clients", "search", "early", "bench",
-    "rollouts",
+    "whole_runs", "startup", "overhead", "rounds", "waiting", "faults", "graphs", "pools", "clients", "search", "early",
+    "bench", "rollouts",
 )  # fmt: skip
 OTHERS = {
     "local": "Local models against the `generate` of transformers",
@@ -44,8 +45,11 @@ OTHERS = {
     "baselines": "Baselines on recorded models",
     "conductor": "The tiny conductor on pools that it never saw",
     "recorded_pools": "Recorded real models that nobody was trained on",
+    "tool_search": "Searching a pool of 13,000 real tools",
 }
-SHORTENED = ("sandbox", "strategies", "conductor", "answers", "streaming", "approvals")
+ONCE = ("rollouts", "early", "bench")
+"""Long ones: one process each."""
+SHORTENED = ("sandbox", "strategies", "conductor", "answers", "streaming", "approvals", "tool_search", "crash")
 """These run with `--quick`: all counts take many minutes, by `python benchmarks/sandbox.py` and so on."""
 
 
@@ -63,8 +67,8 @@ def scenarios(names: list[str], repeat: int, quick: bool) -> list[Row]:
     """The merged rows of the scenarios, in their order."""
     runs: dict[str, list[list[Row]]] = {name: [] for name in names}
     options = ["--json", "--quick"] if quick else ["--json"]
-    for _ in range(repeat):
-        for name in names:
+    for number in range(repeat):
+        for name in (name for name in names if not number or name not in ONCE):
             printed = output_of(name, *options)
             if printed is not None:
                 found = json.loads(printed)["rows"]

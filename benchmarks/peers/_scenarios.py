@@ -7,7 +7,9 @@ functions, with a scripted model that says the turns and then "done"; it returns
 whole loop once and returns the texts that the tools' answers became for the model. `graph(nodes)`, where the peer runs
 graphs, does the same for `(seconds, predecessors)` nodes. A turn is a list of `(tool name, arguments)`.
 
-The same loop is measured for everyone: what n more turns cost, divided by n, so that building an agent costs nothing.
+S0 is a whole run: from the question to the answer, with all that a run costs once; the tools and the agent are built
+before. S1 is one turn more: what n more turns cost, divided by n. Both count processor time, since the machine may be
+shared, and both are above `asyncio.gather` over the same functions in the same process.
 """
 
 from __future__ import annotations
@@ -84,6 +86,65 @@ def named(number: int) -> list[Callable[..., Any]]:
     return [probe, *(another(n) for n in range(1, number))]
 
 
+def whole_tools(number: int) -> list[Callable[..., Any]]:
+    """Tools of four typed arguments, one of them a pydantic model; plain ones where the peer brings no pydantic."""
+    try:
+        from pydantic import BaseModel
+    except ModuleNotFoundError:
+        return named(number)
+
+    class Options(BaseModel):
+        depth: int = 1
+        label: str = ""
+
+    def another(n: int) -> Callable[..., Any]:
+        async def tool(text: str, count: int, ratio: float, options: Options) -> str:
+            """Give the text back."""
+            entered.append(options.depth)
+            return text
+
+        tool.__annotations__["options"] = Options  # a class of this function is no name that a peer could look up
+        tool.__name__ = tool.__qualname__ = "probe" if n == 0 else f"probe{n}"
+        return tool
+
+    return [another(n) for n in range(number)]
+
+
+WHOLE = {"text": "hello", "count": 3, "ratio": 0.5, "options": {"depth": 2, "label": "x"}}
+
+
+async def whole(build: Any, width: int, tools: int) -> float:
+    """S0: microseconds of processor time per call of a whole run of one turn, above bare gather."""
+    functions = whole_tools(tools)
+    typed = len(functions[0].__annotations__) > 3
+    run = build(functions, [[("probe", WHOLE if typed else ARGUMENTS)] * width])
+    options = functions[0].__annotations__["options"](depth=2) if typed else None
+    given = {**WHOLE, "options": options} if typed else ARGUMENTS
+
+    async def bare() -> list[str]:
+        return list(await asyncio.gather(*[functions[0](**given) for _ in range(width)]))
+
+    repeat = max(20, 400 // width)
+    times: dict[Run, list[float]] = {run: [], bare: []}
+    for number in range(repeat + 5):
+        for each, taken in times.items():
+            entered.clear()
+            began = time.process_time()
+            await each()
+            spent = time.process_time() - began
+            if len(entered) != width:
+                raise RuntimeError(f"{len(entered)} of {width} calls ran")
+            if number >= 5:  # imports and caches belong to the first runs
+                taken.append(spent)
+    return (statistics.median(times[run]) - statistics.median(times[bare])) / width * 1e6
+
+
+async def s0(build: Any) -> dict[str, float]:
+    """S0 at several widths and numbers of tools."""
+    sizes = ((1, 1), (10, 1), (100, 1), (100, 100), (100, 1000))
+    return {f"S0 K={width}, {tools} tools us/call": await whole(build, width, tools) for width, tools in sizes}
+
+
 async def seconds(run: Run) -> float:
     """How long one loop takes."""
     gc.collect()
@@ -93,7 +154,7 @@ async def seconds(run: Run) -> float:
 
 
 async def per_call(build: Any, width: int, tools: int) -> float:
-    """S1: microseconds per call of one more turn of `width` calls, above bare gather."""
+    """S1: microseconds of processor time per call of one more turn of `width` calls, above bare gather."""
     further = max(3, 60 // width)
     turn = [("probe", ARGUMENTS)] * width
     one = build(named(tools), [turn])
@@ -108,7 +169,9 @@ async def per_call(build: Any, width: int, tools: int) -> float:
     for number in range(6):
         for name, run in (("one", one), ("more", more), ("bare", bare)):
             entered.clear()
-            taken = await seconds(run)
+            began = time.process_time()
+            await run()
+            taken = time.process_time() - began
             expected = {"one": 1, "more": 1 + further, "bare": further}[name] * width
             if len(entered) != expected:
                 raise RuntimeError(f"{len(entered)} of {expected} calls ran")
@@ -239,24 +302,27 @@ async def s8(build: Any) -> dict[str, float]:
 
 
 def s6(name: str) -> dict[str, float]:
-    """S6: import the peer, build an agent with 100 tools, run its first turn."""
+    """S6: import the peer, build an agent with 100 tools of typed arguments, run its first turn; processor time."""
     before = measure.memory_mb()
-    began = time.perf_counter()
+    began = time.process_time()
     peer = importlib.import_module(name)
-    imported = time.perf_counter()
-    run = peer.build(named(100), [[("probe", ARGUMENTS)]])
-    built = time.perf_counter()
+    imported = time.process_time()
+    functions = whole_tools(100)
+    typed = len(functions[0].__annotations__) > 3
+    run = peer.build(functions, [[("probe", WHOLE if typed else ARGUMENTS)]])
+    built = time.process_time()
     asyncio.run(run())
-    first = time.perf_counter()
+    first = time.process_time()
     return {
         "S6 import ms": (imported - began) * 1000,
         "S6 build 100 tools ms": (built - imported) * 1000,
         "S6 first turn ms": (first - built) * 1000,
+        "S6 all three ms": (first - began) * 1000,
         "S6 MB": measure.memory_mb() - before,
     }
 
 
-SCENARIOS = {"S1": s1, "S2": s2, "S2B": s2b, "S3": s3, "S4": s4, "S7": s7, "S8": s8}
+SCENARIOS = {"S0": s0, "S1": s1, "S2": s2, "S2B": s2b, "S3": s3, "S4": s4, "S7": s7, "S8": s8}
 
 
 def main(name: str, scenario: str) -> int:

@@ -1,8 +1,13 @@
-"""concertino itself, measured as its peers are: an Orchestrator in parallel rounds, with a listener and a budget."""
+"""concertino itself, measured as its peers are: an Orchestrator in parallel rounds, in its default settings.
+
+The calls are written as text. `concertino_native` has native ones; `concertino_trace` writes a trace to disk.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
+import tempfile
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,31 +17,47 @@ DISTRIBUTION = "concertino"
 REQUIREMENTS = ("concertino",)
 
 
-class Scripted(ct.Model):
-    """Says what it was given."""
+USAGE = ct.Usage(input_tokens=10, output_tokens=10)
 
-    def __init__(self, texts: list[str]) -> None:
-        self.script = iter(texts)
+
+class Scripted(ct.Model):
+    """Says what it was given, again and again."""
+
+    def __init__(self, replies: list[ct.Reply]) -> None:
+        self.script = itertools.cycle(replies)
 
     async def chat(self, request: ct.ChatRequest) -> ct.Reply:
-        """The next text."""
-        return ct.Reply(next(self.script), usage=ct.Usage(input_tokens=10, output_tokens=10))
+        """The next reply."""
+        return next(self.script)
 
 
-def _text(turn: list[Any]) -> str:
+def _text(turn: list[Any], round: int) -> ct.Reply:
     blocks = [json.dumps({"name": name, "arguments": arguments}) for name, arguments in turn]
-    return "<reasoning>go on</reasoning>" + "".join(f"<tool_call>{block}</tool_call>" for block in blocks)
+    text = "".join(f"<tool_call>{block}</tool_call>" for block in blocks)
+    return ct.Reply(f"<reasoning>go on</reasoning>{text}", usage=USAGE)
 
 
-def build(functions: list[Callable[..., Any]], turns: list[Any]) -> Callable[[], Awaitable[list[str]]]:
-    """A run until the model answers. Only `hang` gets a time limit of its own, of half a second."""
+def _native(turn: list[Any], round: int) -> ct.Reply:
+    calls = [ct.ToolCall(name, json.dumps(arguments), f"{round}-{n}") for n, (name, arguments) in enumerate(turn)]
+    return ct.Reply("", tuple(calls), usage=USAGE, finish_reason="tool_calls")
+
+
+def build(
+    functions: list[Callable[..., Any]], turns: list[Any], *, native: bool = False, trace: bool = False
+) -> Callable[[], Awaitable[list[str]]]:
+    """A run until the model answers. Only `hang` gets a time limit of its own, of half a second.
+
+    The whole list of tools is shown, as the peers show it: a large pool is not searched.
+    """
     pool = ct.Pool([ct.tool(timeout=0.5 if f.__name__ == "hang" else 60.0)(f) for f in functions])
-    texts = [*(_text(turn) for turn in turns), _text([("final_answer", {})]), "<answer>done</answer>"]
-    strategy = ct.ParallelRounds(max_rounds=len(turns) + 1, max_parallel=1000)
-    budget = ct.Budget(calls=10**9, units=1e9, seconds=3600)
+    pool = pool.with_search("never")
+    written = [(_native if native else _text)(turn, round) for round, turn in enumerate(turns)]
+    model = Scripted([*written, ct.Reply("done" if native else "<answer>done</answer>", usage=USAGE)])
+    strategy = ct.ParallelRounds(max_rounds=len(turns) + 1, max_parallel=1000, native=native)
+    folder = tempfile.mkdtemp(prefix="concertino-whole-") if trace else None
 
     async def run() -> list[str]:
-        done = await ct.Orchestrator(Scripted(texts), strategy).run("go", pool=pool, budget=budget)
+        done = await ct.Orchestrator(model, strategy).run("go", pool=pool, trace=folder)
         return [seen.error.message if seen.error else str(seen.content) for seen in done.observations]
 
     return run

@@ -23,9 +23,11 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-SCENARIOS = ("S1", "S2", "S2B", "S3", "S4", "S5", "S6", "S7", "S8")
+SCENARIOS = ("S0", "S1", "S2", "S2B", "S3", "S4", "S5", "S6", "S7", "S8")
 PEERS = {
     "concertino": "concertino_rounds",
+    "concertino-native": "concertino_native",
+    "concertino-trace": "concertino_trace",
     "agent-framework": "agent_framework_agent",
     "autogen": "autogen_agent",
     "dspy": "dspy_react",
@@ -52,7 +54,7 @@ def requirements(module: str) -> list[str]:
 
 def environment(peer: str, folder: Path) -> Path | str:
     """The Python of a peer's environment, made if need be; or why there is none."""
-    if peer == "concertino":
+    if peer.startswith("concertino"):
         return Path(sys.executable)
     python = folder / peer / ("Scripts" if os.name == "nt" else "bin") / "python"
     ready = folder / peer / "ready"
