@@ -1,4 +1,4 @@
-"""What is said of a call in one line, whoever lays the line out: `rounds` for a live view, `round_lines` for a report."""
+"""What is said of a call in one line, whoever lays it out: `rounds` for a live view, `round_lines` for a report."""
 
 from __future__ import annotations
 

@@ -25,7 +25,6 @@ from .output import clean
 from .round_lines import RoundLines, shown_result, terminal_columns
 from .summary import write_summary
 
-
 _PAUSE = 0.05
 """Seconds between two writings."""
 

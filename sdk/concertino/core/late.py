@@ -54,6 +54,9 @@ class LateObservation(Observation):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Observation) and _values(self, Observation) == _values(other, Observation)
 
+    def __hash__(self) -> int:
+        raise TypeError("unhashable type: 'Observation'")
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Observation, _values(self, Observation)
 

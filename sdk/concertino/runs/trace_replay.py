@@ -37,7 +37,9 @@ def replay(trace: Trace | str | Path, strategy: Strategy | None = None) -> Done:
         return replay_file(trace, strategy)[1]
     known = _Recorded()
     for place, record in enumerate(trace.records):
-        known.take(record, partial(trace.records.__getitem__, place) if isinstance(trace.records, StoredRecords) else None)
+        known.take(
+            record, partial(trace.records.__getitem__, place) if isinstance(trace.records, StoredRecords) else None
+        )
     return _replayed(trace, known, strategy)
 
 

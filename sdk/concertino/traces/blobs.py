@@ -1,6 +1,6 @@
 """Large values of a journal, each in a side file named by its content.
 
-    run.trace           ... {"$blob":"9f86d0...","bytes":1048576,"small":{"t":"result","id":"1.2",…},"big":["content"],"n":7}
+    run.trace           ... {"$blob":"9f86d0...","bytes":1048576,"small":{"t":"result",…},"big":["content"],"n":7}
     run.trace.blobs/    9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 
 The small fields of the record stand beside the reference, for a reader that needs no more; what is whole is the file.

@@ -141,23 +141,9 @@ class Board:
     def apply(self, record: Mapping[str, Any]) -> None:
         """Take one record. Unknown kinds are ignored: a later version may write more of them."""
         self._advance(record)
-        match record["t"]:
-            case "run":
-                self.run_id, self.question, self.setup = record["run"], record["question"], record["setup"]
-            case "ask":
-                self.asking = Asking(record["role"], record["model"], record["at"])
-            case "reply":
-                self._reply(record)
-            case "plan":
-                self._plan(record)
-            case "intent":
-                self._intent(record)
-            case "result":
-                self._result(record)
-            case "retry" | "progress" | "approval" | "decision":
-                self._note(record)
-            case "end":
-                self.end, self.asking = record, None
+        take = _TAKE.get(record["t"])
+        if take is not None:
+            take(self, record)
 
     def _advance(self, record: Mapping[str, Any]) -> None:
         if record["t"] != "run":
@@ -166,6 +152,15 @@ class Board:
             self._seconds = max(self._seconds, seen.get("ended", record.get("at", 0.0)))
         # Between two records, this machine's clock tells the time.
         self._clock = time.monotonic()
+
+    def _run(self, record: Mapping[str, Any]) -> None:
+        self.run_id, self.question, self.setup = record["run"], record["question"], record["setup"]
+
+    def _ask(self, record: Mapping[str, Any]) -> None:
+        self.asking = Asking(record["role"], record["model"], record["at"])
+
+    def _end(self, record: Mapping[str, Any]) -> None:
+        self.end, self.asking = record, None
 
     def _reply(self, record: Mapping[str, Any]) -> None:
         if self.asking is not None:
@@ -312,6 +307,18 @@ class Board:
         }
         budget = self.setup.get("budget", {})
         return ((name, float(value), budget[name]) for name, value in spent.items() if name in budget)
+
+
+_TAKE: dict[str, Callable[[Board, Mapping[str, Any]], None]] = {
+    "run": Board._run,
+    "ask": Board._ask,
+    "reply": Board._reply,
+    "plan": Board._plan,
+    "intent": Board._intent,
+    "result": Board._result,
+    **dict.fromkeys(("retry", "progress", "approval", "decision"), Board._note),
+    "end": Board._end,
+}
 
 
 def board_of(records: Iterable[Mapping[str, Any]]) -> Board:

@@ -51,7 +51,6 @@ class Intact(Protocol):
     def damage(self) -> Damage | None: ...
 
 
-
 # `O_APPEND`: the kernel puts each write at the end; `O_BINARY`: Windows would translate line ends.
 _FLAGS = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _BLOCK = 1 << 20

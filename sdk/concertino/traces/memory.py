@@ -69,7 +69,8 @@ class TraceMemory:
         memory = cls()
 
         def take(record: dict[str, Any]) -> None:
-            memory._take(record, None if reading.whole or reading.weight < _LONG else reading.later())
+            held = reading.whole or (reading.weight < _LONG and "n" in record)  # without a number, it is of a side file
+            memory._take(record, None if held else reading.later())
 
         trace = Trace.read(reading, take)
         memory._complete(trace)

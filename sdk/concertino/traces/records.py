@@ -42,29 +42,38 @@ class TraceReading:
         keep: bytes of a long text in a result that are needed, in a large trace; by default all.
 
     Attributes:
-        place: of the record that was given last; `weight`: its bytes, those of a side file included.
+        place: of the record that was given last; `weight`: the bytes of its line.
         whole: whether the records that were given so far are held anyway, so that whoever keeps one needs no copy.
         count: records that are intact, the header included; `size`: their bytes.
         damage: what ended the reading before the end of the file.
     """
 
     def __init__(
-        self, path: str | Path, *, without: Mapping[str, Collection[str]] | None = None, hold: bool = True, keep: int | None = None
+        self,
+        path: str | Path,
+        *,
+        without: Mapping[str, Collection[str]] | None = None,
+        hold: bool = True,
+        keep: int | None = None,
     ) -> None:
         self.path = Path(path)
         self.place = -1
         self._without = without or {}
         self._held: list[Record] | None = [] if hold and _size(self.path) <= HELD_BYTES else None
-        self._cursor = JournalCursor(self.path, partial(skim_line, keep=keep) if keep is not None and self._held is None else parse_line)
+        skims = keep is not None and self._held is None
+        self._cursor = JournalCursor(self.path, partial(skim_line, keep=keep or 0) if skims else parse_line)
         self._blobs = BlobStore(self.path)
         self._places = array("Q")
         self._sum = 0
-        self.weight = 0
         self.header: Record = {}
 
     @property
     def whole(self) -> bool:
         return self._held is not None
+
+    @property
+    def weight(self) -> int:
+        return self._cursor.offset - self._cursor.begin
 
     @property
     def count(self) -> int:
@@ -84,14 +93,15 @@ class TraceReading:
         Raises:
             JournalError: the file is missing or no journal, its header is damaged, or a side file is.
         """
-        cursor = self._cursor
+        cursor, places = self._cursor, self._places
         for record in cursor.whole_journal():
             if cursor.n == 1:
                 self.header = record
-            else:
-                self.place += 1
-                self._places.append(cursor.begin)
-                yield self._taken(record)
+                continue
+            self.place += 1
+            places.append(cursor.begin)
+            # Most records of a large trace are plain lines, and there are many.
+            yield record if self._held is None and "$blob" not in record else self._taken(record)
         self._places.append(cursor.offset)
 
     def records(self) -> Sequence[Record]:
@@ -103,13 +113,12 @@ class TraceReading:
         return partial(record_at, self.path, self.place, self._places)
 
     def _taken(self, record: Record) -> Record:
-        self.weight = self._cursor.offset - self._cursor.begin + int(record.get("bytes", 0))
         if "$blob" in record and self._held is None and (small := outline_of(record, self._without)) is not None:
             later = self.later()
             return {**small, **{field: LateValue(partial(_field_of, later, field)) for field in record["big"]}}
         found = unpacked(record, self._blobs)
         if self._held is not None:
-            self._sum += self.weight
+            self._sum += self.weight + int(record.get("bytes", 0))
             if self._sum <= HELD_BYTES:
                 self._held.append(found)
             else:

@@ -51,8 +51,8 @@ class Trace:
     """The records of one run.
 
     Attributes:
-        records: plain JSON data, one per event; `t` names the kind. Those of a large file are read from it when they are
-            asked for.
+        records: plain JSON data, one per event; `t` names the kind. Those of a large file are read from it when they
+            are asked for.
         path: the file it came from or was written to, if any.
         damage: what was wrong with the file, `""` if nothing.
     """
