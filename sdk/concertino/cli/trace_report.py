@@ -112,13 +112,13 @@ class _Report:
             found = [row for row in rows if row is not None]
             begun = min((row.started for row in found), default=0.0)
             self._write(self._lines.of_round(Chapter(number, "what happened later", begun, found)))
-        click.echo("\n".join(self._waiting), nl=bool(self._waiting))
+        click.echo("\n".join(self._waiting), nl=bool(self._waiting), color=True)
 
     def _write(self, lines: list[str]) -> None:
         """Print lines, those of many rounds at once if rounds come fast."""
         self._waiting += lines
         if (now := time.monotonic()) - self._written > _PAUSE:
-            click.echo("\n".join(self._waiting))
+            click.echo("\n".join(self._waiting), color=True)  # there is none to strip where none is wanted
             self._waiting, self._written = [], now
 
 
