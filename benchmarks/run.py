@@ -26,7 +26,7 @@ from measure import Row, machine, merge, table
 HERE = Path(__file__).parent
 SCENARIOS = (
     "whole_runs", "startup", "overhead", "rounds", "waiting", "faults", "graphs", "pools", "clients", "search", "early",
-    "bench", "rollouts",
+    "bench", "rollouts", "runs",
 )  # fmt: skip
 OTHERS = {
     "local": "Local models against the `generate` of transformers",
@@ -47,7 +47,7 @@ OTHERS = {
     "recorded_pools": "Recorded real models that nobody was trained on",
     "tool_search": "Searching a pool of 13,000 real tools",
 }
-ONCE = ("rollouts", "early", "bench")
+ONCE = ("rollouts", "early", "bench", "runs")
 """Long ones: one process each."""
 SHORTENED = ("sandbox", "strategies", "conductor", "answers", "streaming", "approvals", "tool_search", "crash")
 """These run with `--quick`: all counts take many minutes, by `python benchmarks/sandbox.py` and so on."""

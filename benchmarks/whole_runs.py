@@ -60,7 +60,8 @@ async def floor_of(width: int, tools: int) -> float:
     def build(_: Any, __: Any) -> Callable[[], Awaitable[Any]]:
         return partial(floors.careful, functions, calls)
 
-    return await scenarios.whole(build, width, tools)
+    above: float = await scenarios.whole(build, width, tools)
+    return above
 
 
 async def sized(quick: bool) -> list[Row]:

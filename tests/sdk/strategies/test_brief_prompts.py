@@ -259,7 +259,7 @@ def test_what_failed_of_a_graph_is_told_in_short_lines() -> None:
 def test_old_rounds_are_told_briefly_line_by_line() -> None:
     long = "many words, " * 500 + "and so on"
     script = [item for _ in range(4) for item in (calls("a", "b"), [ok(long), ok(long)])]
-    machine = told(ParallelRounds(prompt="brief", history_tokens=400), *script)
+    machine = told(ParallelRounds(prompt="brief", history_tokens=9_000), *script)
     step = machine.step()
     assert isinstance(step, Ask)
     old, new = step.messages[3].text.split("\n"), step.messages[-1].text.split("\n")

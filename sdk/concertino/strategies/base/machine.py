@@ -17,10 +17,10 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 from concertino.core.errors import UsageError
 from concertino.core.format_issue import FormatIssue
@@ -307,6 +307,13 @@ class Strategy(ABC):
 
     searches: ClassVar[bool] = True
     """Its model can look for more members during a run of a large pool; a plan that is written once cannot."""
+
+    def within(self, context: TaskContext) -> Self:
+        """These settings within the limits of a run: the same object where those change nothing."""
+        limits = {"max_rounds": context.rounds, "max_parallel": context.parallel}
+        lower = {name: limit for name, limit in limits.items() if limit and limit < getattr(self, name, 0)}
+        changed: Self = replace(cast("Any", self), **lower) if lower else self
+        return changed
 
     @property
     def named_members(self) -> Sequence[str]:

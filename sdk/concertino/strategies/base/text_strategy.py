@@ -88,12 +88,7 @@ class TextStrategy(Strategy):
         return "No further calls are allowed. Give the final answer now."
 
     def begin(self, context: TaskContext) -> TextMachine:
-        settings = replace(
-            self,
-            max_rounds=min(self.max_rounds, context.rounds or self.max_rounds),
-            max_parallel=min(self.max_parallel, context.parallel or self.max_parallel),
-        )
-        return TextMachine(settings, context)
+        return TextMachine(self.within(context), context)
 
     def restore(self, dumped: Mapping[str, Any]) -> TextMachine:
         return TextMachine.restored(type(self).from_json(dumped["settings"]), dumped)

@@ -135,13 +135,8 @@ class DependencyPlan(Strategy):
         Raises:
             UsageError: a tag has no member to answer it, or one that takes no text; names near ones.
         """
-        settings = replace(
-            self,
-            max_rounds=min(self.max_rounds, context.rounds or self.max_rounds),
-            max_parallel=min(self.max_parallel, context.parallel or self.max_parallel),
-        )
         call_tags = made_once(context.tools, resolve_call_tags, tuple(self.tools.items()))
-        return DependencyPlanMachine(settings, context, call_tags)
+        return DependencyPlanMachine(self.within(context), context, call_tags)
 
     def restore(self, dumped: Mapping[str, Any]) -> DependencyPlanMachine:
         return DependencyPlanMachine.restored(DependencyPlan.from_json(dumped["settings"]), dumped)

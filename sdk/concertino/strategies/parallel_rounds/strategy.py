@@ -88,12 +88,7 @@ class ParallelRounds(Strategy):
         """
         if prompts.FINAL in names_of(context.tools):
             raise UsageError(f"a member is visible as {prompts.FINAL!r}, which ends a run; give it an alias")
-        settings = replace(
-            self,
-            max_rounds=min(self.max_rounds, context.rounds or self.max_rounds),
-            max_parallel=min(self.max_parallel, context.parallel or self.max_parallel),
-        )
-        return ParallelRoundsMachine(settings, context)
+        return ParallelRoundsMachine(self.within(context), context)
 
     @property
     def limits(self) -> RunLimits:

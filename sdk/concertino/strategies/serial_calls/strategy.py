@@ -151,8 +151,7 @@ class SerialCalls(Strategy):
                 f"no member is visible as {own!r}, whose result would be the answer; there are "
                 f"{', '.join(sorted(names)[:8])}; alias one, or write SerialCalls(answering='argument') in a chat"
             )
-        settings = replace(self, max_rounds=min(self.max_rounds, context.rounds or self.max_rounds))
-        return SerialCallsMachine(settings, context)
+        return SerialCallsMachine(self.within(context), context)
 
     @property
     def limits(self) -> RunLimits:
