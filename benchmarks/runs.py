@@ -3,16 +3,17 @@
     python benchmarks/runs.py [--json] [--quick]
 
 S19: 10 to 3,000 concurrent runs of 10 rounds of 4 calls, in the default settings (each run has an executor of its own)
-and with a shared one. Meanwhile a coroutine of the caller wakes up every millisecond: by how much it is late is the lag
-of the loop. S20: one run whose history is kept to 4,000 tokens, by its number of rounds. S21: 100 results of 1 MB
-in one round. The model is a script, and each of its replies takes one pass of the loop. Every figure has a process of
-its own; time is that of the processor. Memory is what stays of finished runs that are kept, after a collection.
+and with a shared one. Sizes are measured in turn, in one process, and ratios are taken between neighbours. Meanwhile a
+coroutine of the caller wakes up every millisecond: by how much it is late is the lag of the loop, without the time for
+which the thread was ready and had no processor. Memory is what stays, after a collection, of runs that are kept, in a
+process that did nothing before. S20: one run whose history is kept to 4,000 tokens, by its number of rounds. S21: 100
+results of 1 MB in one round. The model is a script, and each of its replies takes one pass of the loop. Times of calls
+and rounds are those of the processor.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import logging
 import statistics
@@ -56,14 +57,23 @@ class Beat:
     def __init__(self) -> None:
         self.late: list[float] = []
         self.threads = 0
+        self._schedule = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
         self._task = asyncio.create_task(self._beat())
 
     async def _beat(self) -> None:
         while True:
-            began = time.perf_counter()
+            began, starved = time.perf_counter(), self._starved()
             await asyncio.sleep(0.001)
-            self.late.append((time.perf_counter() - began) * 1000 - 1)
+            late = time.perf_counter() - began - 0.001 - (self._starved() - starved)
+            self.late.append(max(0.0, late * 1000))
             self.threads = max(self.threads, threading.active_count())
+
+    def _starved(self) -> float:
+        """Seconds for which the thread of the loop was ready and had no processor, where the system says it."""
+        try:
+            return int(self._schedule.read_text(encoding="ascii").split()[1]) / 1e9
+        except OSError:
+            return 0.0
 
     def stop(self) -> None:
         """No more."""
@@ -87,8 +97,8 @@ class Warnings(logging.Handler):
 # -- S19 ---------------------------------------------------------------------------------------------------------------
 
 
-async def many(number: int, shared: bool, repeat: int) -> dict[str, float]:
-    """So many runs at once, several times; only the last ones are kept."""
+async def many(shared: bool, sizes: list[int], repeat: int) -> dict[str, Any]:
+    """So many runs at once, for each size in turn; those of the last time are kept."""
     warnings = Warnings(logging.WARNING)
     logging.getLogger("concertino").addHandler(warnings)
     executor = ct.Executor(Limits(calls=10**6)) if shared else None
@@ -97,57 +107,83 @@ async def many(number: int, shared: bool, repeat: int) -> dict[str, float]:
         leader = ct.Orchestrator(Script(ROUND, ROUNDS), ct.ParallelRounds(max_rounds=ROUNDS + 1), executor=executor)
         return await leader.run("What?", pool=POOL)
 
-    for _ in range(20):
-        await one()
-    costs: list[float] = []
-    beats: list[Beat] = []
-    runs: list[ct.Run] = []
-    for _ in range(repeat):
-        runs.clear()
-        gc.collect()
-        before, beat = memory_mb(), Beat()
+    async def at_once(number: int) -> tuple[float, list[ct.Run]]:
+        """Microseconds of a call, and the runs."""
         began = time.process_time()
-        runs += await asyncio.gather(*(one() for _ in range(number)))
-        costs.append((time.process_time() - began) / (number * ROUNDS * CALLS) * 1e6)
-        beat.stop()
-        beats.append(beat)
-    kept = memory_mb() - before
-    assert all(run.answer == "done" and len(run.rounds) == ROUNDS for run in runs)
-    assert all(seen.ok for run in runs for seen in run.observations)
+        runs = await asyncio.gather(*(one() for _ in range(number)))
+        return (time.process_time() - began) / (number * ROUNDS * CALLS) * 1e6, runs
+
+    await at_once(20)
+    costs: dict[int, list[float]] = {size: [] for size in sizes}
+    kept = 0.0
+    for _ in range(repeat):
+        for size in sizes:
+            # Small ones several times, so that a busy machine strikes all sizes alike.
+            beat, costs_now = Beat(), []
+            for _ in range(max(1, min(30, 300 // size))):
+                before = memory_mb()
+                cost, runs = await at_once(size)
+                costs_now.append(cost)
+            costs[size].append(statistics.median(costs_now))
+            beat.stop()
+            kept = (memory_mb() - before) * 1024 / size
+            check(runs)
+            runs = []
     if executor is not None:
         await executor.aclose()
     return {
-        "cpu": statistics.median(costs),
-        "middle": statistics.median(beat.at(0.5) for beat in beats),
-        "p99": statistics.median(beat.at(0.99) for beat in beats),
-        "worst": max(beat.at(1.0) for beat in beats),
-        "kept": kept * 1024 / number,
-        "threads": max(beat.threads for beat in beats),
+        "cpu": {size: statistics.median(found) for size, found in costs.items()},
+        "ratios": [large / small for small, large in zip(costs[sizes[0]], costs[sizes[-1]], strict=True)],
+        "middle": beat.at(0.5),
+        "p99": beat.at(0.99),
+        "worst": beat.at(1.0),
+        "kept": kept,
+        "threads": beat.threads,
         "warnings": warnings.count,
     }
 
 
+def check(runs: list[ct.Run]) -> None:
+    """They went as agreed."""
+    assert all(run.answer == "done" and len(run.rounds) == ROUNDS for run in runs)
+    assert all(seen.ok for run in runs for seen in run.observations)
+
+
 def many_rows(quick: bool) -> list[Row]:
     """S19."""
-    sizes = {10: 5, 100: 2} if quick else {10: 30, 100: 5, 1000: 1, 3000: 1}
+    sizes = [10, 100] if quick else [10, 100, 1000]
+    most = f"{sizes[-1]:,} runs"
     rows = []
     for shared in (False, True):
         name = "shared executor" if shared else "default settings"
-        seen = {
-            size: fresh("many", size, shared, repeat) for size, repeat in sizes.items() if size < 3000 or not shared
-        }
-        for size, figures in seen.items():
-            rows.append(Row("S19", f"{size:,} runs, {name}: CPU of a call", figures["cpu"], "us"))
-        largest = seen[100 if quick else 1000]
-        most = "100" if quick else "1,000"
-        times = largest["cpu"] / seen[10]["cpu"]
+        few, alone = fresh("many", shared, [10], 1), fresh("many", shared, sizes[-1:], 1)
+        seen = fresh("many", shared, sizes, 1 if quick else 3)
+        ratios = seen["ratios"]
         rows += [
-            Row("S19", f"the same: {most} runs / 10 runs", times, "x", 1.3),
-            Row("S19", f"{most} runs, {name}: lag of the loop, p99", largest["p99"], "ms", 100.0),
-            Row("S19", f"the same: in the middle, and at worst {largest['worst']:.0f} ms", largest["middle"], "ms"),
-            Row("S19", f"{most} runs, {name}: memory of a kept run", largest["kept"], "KB", 40.0),
-            Row("S19", f"{most} runs, {name}: threads", largest["threads"], "", seen[10]["threads"]),
-            Row("S19", f"{most} runs, {name}: warnings", largest["warnings"], "", 0.0),
+            *(Row("S19", f"{int(size):,} runs, {name}: CPU of a call", us, "us") for size, us in seen["cpu"].items()),
+            Row(
+                "S19",
+                f"the same: {most} / 10 runs",
+                statistics.median(ratios),
+                "x",
+                1.3,
+                None,
+                min(ratios),
+                max(ratios),
+            ),
+            Row("S19", f"{most}, {name}: lag of the loop, p99", seen["p99"], "ms", 100.0),
+            Row("S19", "the same: in the middle", seen["middle"], "ms"),
+            Row("S19", "the same: at worst", seen["worst"], "ms"),
+            Row("S19", f"{most}, {name}: memory of a kept run", alone["kept"], "KB", 40.0),
+            Row("S19", f"{most}, {name}: threads", seen["threads"], "", few["threads"]),
+            Row("S19", f"{most}, {name}: warnings", seen["warnings"], "", 0.0),
+        ]
+    if not quick:
+        seen = fresh("many", False, [3000], 1)
+        rows += [
+            Row("S19", "3,000 runs, default settings: CPU of a call", seen["cpu"]["3000"], "us"),
+            Row("S19", "3,000 runs, default settings: lag of the loop, p99", seen["p99"], "ms", 100.0),
+            Row("S19", "3,000 runs, default settings: threads", seen["threads"], "", few["threads"]),
         ]
     return rows
 
@@ -246,13 +282,13 @@ def large_rows(quick: bool) -> list[Row]:
 MEASURES: dict[str, Callable[..., Any]] = {"many": many, "long": long, "large": large}
 
 
-def fresh(name: str, *arguments: Any) -> dict[str, float]:
+def fresh(name: str, *arguments: Any) -> dict[str, Any]:
     """What a measure finds in a process of its own."""
     command = [sys.executable, __file__, "--measure", name, json.dumps(arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{name}{arguments} failed:\n{done.stderr[-2000:]}")
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 

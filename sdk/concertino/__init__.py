@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from .runs.run import Round as Round
     from .runs.run import Run as Run
     from .runs.run import RunError as RunError
+    from .runs.run import RunSummary as RunSummary
     from .runs.session import Session as Session
     from .runs.session import SessionBusy as SessionBusy
     from .runs.session import SessionTurn as SessionTurn
@@ -130,7 +131,7 @@ _NAMES = {
     "runs.orchestrator": "Orchestrator",
     "runs.trace_replay": "replay",
     "runs.registry": "RunInfo Runs",
-    "runs.run": "Round Run RunError",
+    "runs.run": "Round Run RunError RunSummary",
     "runs.session": "Session SessionBusy SessionTurn",
     "runs.stepped": "SteppedRun",
 }

@@ -64,6 +64,7 @@ PUBLIC = [
     "RunError",
     "RunHandle",
     "RunInfo",
+    "RunSummary",
     "Runs",
     "STOP_REASONS",
     "Sampling",

@@ -9,8 +9,8 @@ retry        which failure is repeated            breaker         when not to as
 routes       which model of a router is asked     context         what a call is given
 content      results as plain data                error_messages  the wording of every failure
 hooks        before and after a call              scope           what the calls of a run share
-runtime      what all executions share            isolation/      threads, processes, orphans, stalls
-outward/     members for other programs
+runtime      what all executions share            turns           who goes on in a pass of the event loop
+isolation/   threads, processes, orphans, stalls  outward/        members for other programs
 """
 
 from .breaker import BreakerPolicy

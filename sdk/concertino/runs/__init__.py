@@ -9,6 +9,7 @@ answer_type   the type of an answer               eager        calls that start 
 shared_model  a model that several runs use       guards       checks of question, calls, results and answer
 options       what an orchestrator is made with   preflight    what is checked before a run begins
 registry      runs by id, from any process        run_log      a run as lines of a log
+packed        the events of a finished run, until somebody looks at them
 
 They are public as `concertino.Orchestrator`, `concertino.Run` and so on.
 """
