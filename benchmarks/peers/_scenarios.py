@@ -224,8 +224,11 @@ async def s3(build: Any) -> dict[str, float]:
     return {"S3 first fifth ms/round": first, "S3 last fifth ms/round": last, "S3 growth x": last / first}
 
 
-async def s4(build: Any) -> dict[str, Any]:
-    """S4: 60 good, 10 invalid, 10 unknown, 10 raising, 10 hanging calls in one turn, in the peer's default state."""
+async def s4(build: Any, label: str = "S4") -> dict[str, Any]:
+    """S4: 60 good, 10 invalid, 10 unknown, 10 raising, 10 hanging calls in one turn, in the peer's default state.
+
+    S4T is the same with a time limit of half a second for the tool that hangs, where a peer has one (`build_limited`).
+    """
     kinds = ["good"] * 60 + ["invalid", "unknown", "raising", "hanging"] * 10
     random.Random(4).shuffle(kinds)
     calls = {
@@ -241,14 +244,14 @@ async def s4(build: Any) -> dict[str, Any]:
     try:
         answers = await run()
     except Exception as error:
-        return {"S4 dies of": f"{type(error).__name__}: {error}"[:100], "S4 left running": len(hanging)}
+        return {f"{label} dies of": f"{type(error).__name__}: {error}"[:100], f"{label} left running": len(hanging)}
     return {
-        "S4 s": time.perf_counter() - began,
-        "S4 answers of 100": len(answers),
-        "S4 good of 60": sum(answer.strip('"') == "hello" for answer in answers),
-        "S4 explained of 40": sum(any(word in a for word in words) for a in answers if a.strip('"') != "hello"),
-        "S4 longest answer": max(map(len, answers), default=0),
-        "S4 left running": len(hanging),
+        f"{label} s": time.perf_counter() - began,
+        f"{label} answers of 100": len(answers),
+        f"{label} good of 60": sum(answer.strip('"') == "hello" for answer in answers),
+        f"{label} explained of 40": sum(any(word in a for word in words) for a in answers if a.strip('"') != "hello"),
+        f"{label} longest answer": max(map(len, answers), default=0),
+        f"{label} left running": len(hanging),
     }
 
 
@@ -327,11 +330,15 @@ SCENARIOS = {"S0": s0, "S1": s1, "S2": s2, "S2B": s2b, "S3": s3, "S4": s4, "S7":
 
 def main(name: str, scenario: str) -> int:
     """Measure one scenario and print it."""
+    found: dict[str, Any]
     if scenario == "S6":
-        found: dict[str, Any] = s6(name)
+        found = s6(name)
     else:
         peer = importlib.import_module(name)
-        if scenario == "S5":
+        if scenario == "S4T":
+            limited = getattr(peer, "build_limited", None)
+            found = asyncio.run(s4(limited, "S4T")) if limited else {"S4T": "no time limit for a tool here"}
+        elif scenario == "S5":
             found = asyncio.run(s5(peer.graph)) if hasattr(peer, "graph") else {"S5": "no graph of calls"}
         else:
             found = asyncio.run(SCENARIOS[scenario](peer.build))

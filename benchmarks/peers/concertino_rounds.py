@@ -9,6 +9,7 @@ import itertools
 import json
 import tempfile
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import concertino as ct
@@ -43,13 +44,19 @@ def _native(turn: list[Any], round: int) -> ct.Reply:
 
 
 def build(
-    functions: list[Callable[..., Any]], turns: list[Any], *, native: bool = False, trace: bool = False
+    functions: list[Callable[..., Any]],
+    turns: list[Any],
+    *,
+    native: bool = False,
+    trace: bool = False,
+    seconds: float | None = None,
 ) -> Callable[[], Awaitable[list[str]]]:
-    """A run until the model answers. Only `hang` gets a time limit of its own, of half a second.
+    """A run until the model answers. `seconds` is a time limit of `hang`, in place of the default.
 
     The whole list of tools is shown, as the peers show it: a large pool is not searched.
     """
-    pool = ct.Pool([ct.tool(timeout=0.5 if f.__name__ == "hang" else 60.0)(f) for f in functions])
+    limits = {"timeout": seconds} if seconds is not None else {}
+    pool = ct.Pool([ct.tool(**(limits if f.__name__ == "hang" else {}))(f) for f in functions])
     pool = pool.with_search("never")
     written = [(_native if native else _text)(turn, round) for round, turn in enumerate(turns)]
     model = Scripted([*written, ct.Reply("done" if native else "<answer>done</answer>", usage=USAGE)])
@@ -84,3 +91,7 @@ def graph(nodes: list[tuple[float, tuple[int, ...]]]) -> Callable[[], Awaitable[
             return await executor.run(calls, pool)
 
     return run
+
+
+build_limited = partial(build, seconds=0.5)
+"""With a time limit for the tool that hangs."""

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-SCENARIOS = ("S0", "S1", "S2", "S2B", "S3", "S4", "S5", "S6", "S7", "S8")
+SCENARIOS = ("S0", "S1", "S2", "S2B", "S3", "S4", "S4T", "S5", "S6", "S7", "S8")
 PEERS = {
     "concertino": "concertino_rounds",
     "concertino-native": "concertino_native",
