@@ -20,12 +20,16 @@ from __future__ import annotations
 import asyncio
 import json
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+if sys.argv[1:] == ["--one", "hidden"]:
+    cast("Any", sys.modules)["jsonschema_rs"] = None
 
 import concertino as ct
 import floors
@@ -141,10 +145,22 @@ def growth(quick: bool) -> list[Row]:
     return rows
 
 
+def without_rust() -> list[Row]:
+    """A turn of 100 with the schemas of `jsonschema` in place of those of jsonschema-rs, over the same with it."""
+    found = []
+    for hidden in ("", "hidden"):
+        command = [sys.executable, str(Path(__file__).resolve()), "--one", hidden]
+        found.append(float(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    return [Row("S0", "K=100, 1 tools, text: without jsonschema-rs / with it", found[1] / found[0], "x", 3.0)]
+
+
 def rows(quick: bool) -> list[Row]:
     """All figures."""
-    return [*asyncio.run(sized(quick)), *growth(quick)]
+    return [*asyncio.run(sized(quick)), *without_rust(), *growth(quick)]
 
 
 if __name__ == "__main__":
-    sys.exit(script(rows, __doc__))
+    if sys.argv[1:2] == ["--one"]:
+        print(asyncio.run(scenarios.whole(FORMS["text"], 100, 1)))
+    else:
+        sys.exit(script(rows, __doc__))
