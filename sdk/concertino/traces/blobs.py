@@ -19,6 +19,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,11 +48,16 @@ class BlobStore:
     """The side files of one journal; with `sync`, each is on disk before its reference is returned."""
 
     def __init__(self, journal: Path, *, sync: bool = False) -> None:
-        self.folder = journal.with_name(journal.name + ".blobs")
+        self._journal = journal
         self._sync = sync
         self._written: set[str] = set()
         # Two threads may write the same value at the same time; each needs a temporary name of its own.
         self._serial = itertools.count()
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where they are; made with the first of them."""
+        return self._journal.with_name(self._journal.name + ".blobs")
 
     def write(self, value_json: bytes) -> dict[str, Any]:
         """Keep the bytes and return their reference. JournalWriteError if the disk refuses; no part stays."""

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.errors import UsageError
-from concertino.core.events import Asked, Attached, CallEnded, CallStarted, Event, Replied
+from concertino.core.events import Asked, Attached, CallEnded, CallStarted, Event, Replied, RunStarted
 
 from .blobs import BLOB_LIMIT
+from .journal_errors import JournalError
+from .journal_line import encode_json
 
 if TYPE_CHECKING:
     from .journal import Journal
@@ -24,6 +26,12 @@ SUFFIX = ".trace.jsonl"
 
 _LONG = BLOB_LIMIT // 2
 """Characters of a text that makes an event a large one."""
+
+_SHARED = ("members", "tools")
+"""Parts of a run's set-up that all runs of a pool share, and nobody changes."""
+_MOST = 16
+_made: dict[int, tuple[object, bytes]] = {}
+"""JSON of such parts, by their ids; with the parts, so that an id stays that of its part."""
 
 Durability = Literal["process", "power"]
 """What a finished call survives: the death of the process, or a power cut."""
@@ -47,6 +55,11 @@ class JournalSink:
         from .journal import Journal
 
         try:
+            return cls(Journal.create(path, header, durability=durability))
+        except JournalError:  # most folders are there, so none is looked for before
+            if path.parent.is_dir():
+                raise
+        try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(
@@ -57,7 +70,7 @@ class JournalSink:
     @property
     def path(self) -> Path:
         """The file."""
-        return Path(self.journal.path)
+        return self.journal.path
 
     @property
     def must_flush(self) -> bool:
@@ -103,6 +116,8 @@ class JournalSink:
             for attachment in event.attachments:
                 if attachment.data:  # its side file has the name of its SHA-256
                     self.journal.externalise(attachment.data)
+        if isinstance(event, RunStarted) and len(body := run_json(event)) <= BLOB_LIMIT:
+            return body
         return self.journal.pack(event.to_json(), limit=BLOB_LIMIT, in_steps=in_steps)
 
     async def flush(self) -> None:
@@ -112,6 +127,27 @@ class JournalSink:
     def close(self) -> None:
         """Release the file and its lock."""
         self.journal.close()
+
+
+def run_json(event: RunStarted) -> bytes:
+    """The JSON of `event.to_json()`. What a pool shares with all of its runs is made into JSON once."""
+    shared = [key for key in _SHARED if isinstance(event.setup.get(key), (dict, list))]
+    own = {key: value for key, value in event.setup.items() if key not in shared}
+    fields = [encode_json(own)[1:-1]] if own else []
+    fields += [b'"%b":%b' % (key.encode(), _once(event.setup[key])) for key in shared]
+    record = event.to_json()
+    del record["setup"]
+    return b'%b,"setup":{%b}}' % (encode_json(record)[:-1], b",".join(fields))
+
+
+def _once(value: object) -> bytes:
+    """The JSON of a value that nobody changes."""
+    known = _made.get(id(value))
+    if known is None or known[0] is not value:
+        if len(_made) >= _MOST:
+            _made.clear()
+        known = _made[id(value)] = value, encode_json(value)
+    return known[1]
 
 
 def _is_long(value: Any) -> bool:
