@@ -156,7 +156,9 @@ def _head(data: bytes, begin: int, keep: int) -> bytes | None:
     if head.count(b" ") > keep // 2 or head.count(b"\\") > keep // 32:
         return None
     if b"\\" in head[-_ESCAPE:]:  # which may have been cut
-        head = head[:-_ESCAPE] if b"\\" not in head[-2 * _ESCAPE : -_ESCAPE] else b""
+        if b"\\" in head[-2 * _ESCAPE : -_ESCAPE]:
+            return None
+        head = head[:-_ESCAPE]
     return head if head.isascii() else head.decode("utf-8", "ignore").encode()
 
 

@@ -118,7 +118,8 @@ class TraceReading:
             return {**small, **{field: LateValue(partial(_field_of, later, field)) for field in record["big"]}}
         found = unpacked(record, self._blobs)
         if self._held is not None:
-            self._sum += self.weight + int(record.get("bytes", 0))
+            size = record.get("bytes", 0)
+            self._sum += self.weight + (size if isinstance(size, int) else 0)
             if self._sum <= HELD_BYTES:
                 self._held.append(found)
             else:
@@ -204,7 +205,11 @@ def first_record(path: str | Path) -> Record:
 
 def last_record(path: Path) -> Record | None:
     """The last line of a trace, if it is intact; whether everything before is, it does not tell."""
-    with _open(path) as file:
+    try:
+        file = path.open("rb")
+    except OSError:
+        return None
+    with file:
         size = file.seek(0, os.SEEK_END)
         block = 1 << 16
         while True:

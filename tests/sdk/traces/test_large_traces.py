@@ -367,6 +367,7 @@ def test_a_skimmed_line_has_all_fields_and_begins_of_its_long_texts(piece: str, 
             "n": 7,
         }
         assert whole["content"].startswith(skimmed["content"].rstrip("\ud83d"))
+        assert len(skimmed["content"].encode("utf-8", "surrogatepass")) >= min(length, keep - 24)
 
 
 def test_a_line_that_only_looks_like_a_content_is_not_cut_wrongly() -> None:
