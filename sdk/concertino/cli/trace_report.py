@@ -39,7 +39,7 @@ def write_report(path: Path) -> tuple[Path, str]:
     # As a result will be shown: whole ones would have to be held until their round is told.
     board = Board(lambda kind, content: shown_result(kind, content, columns))
     # A question to the model is not shown, and takes more room than all other records together.
-    reading = TraceReading(path, without={"ask": ("messages",)}, hold=False, keep=max(2048, 8 * columns))
+    reading = TraceReading(path, without={"ask": ("messages",)}, hold=False, keep=max(1024, 13 * columns))
     report = _Report(board, columns)
     with _collector_at_rest():
         for record in Trace.checked(reading):
@@ -82,6 +82,7 @@ class _Report:
         self._lines = RoundLines(board, columns, brief=True)
         self.told = 0
         self._last = 0
+        self._coming = "1."
         self._waiting: list[str] = []
         self._written = 0.0
         self._changed: dict[str, int] = {}
@@ -95,12 +96,13 @@ class _Report:
                 return
             self._write(self._lines.of_round(chapter))
             self.told, self._last = self.told + 1, chapter.number
+            self._coming = f"{chapter.number + 1}."
             for row in chapter.rows:
                 _forget(row)
 
     def note(self, record: dict[str, Any]) -> None:
         """Notice what happens to a call whose round was told."""
-        if record["t"] in ("intent", "result"):
+        if record["t"] in ("intent", "result") and not record["id"].startswith(self._coming):
             number = record["id"].partition(".")[0]
             if number.isdigit() and int(number) <= self._last:
                 self._changed[record["id"]] = int(number)

@@ -65,13 +65,17 @@ def show_arguments(arguments: Any, width: int = 200) -> str:
     # A request to a model: its last message says what was asked of it.
     if set(arguments) == {"messages"} and arguments["messages"]:
         return one_line(arguments["messages"][-1].get("text", ""), width)
-    texts = {one_line(key): one_line(_encode(value)) for key, value in arguments.items()}
+    texts = {one_line(key): one_line(_json(value)) for key, value in arguments.items()}
     long = [key for key, text in texts.items() if len(text) > _SHORT]
     if len(long) <= 1 and len(whole := ", ".join(map("=".join, texts.items()))) <= width:
         return whole
     taken = sum(len(key) + 3 + (0 if key in long else len(text)) for key, text in texts.items())
     room = max(_SHORT // 2, (width - taken) // max(1, len(long)))
     return one_line(", ".join(f"{key}={one_line(text, room)}" for key, text in texts.items()), width)
+
+
+def _json(value: Any) -> str:
+    return str(value) if type(value) is int else _encode(value)
 
 
 def show_money(usd: float) -> str:
