@@ -187,6 +187,8 @@ class RunLoop:
         shared = self.settings.executor
         executor = shared or Executor()
         try:
+            if self.sink is not None and self.given.attachments and self.memory is None:
+                await self.sink.keep(self.given.attachments)
             self.open(executor)
             try:
                 if self.guards is None:

@@ -59,9 +59,13 @@ class BlobStore:
         """Where they are; made with the first of them."""
         return self._journal.with_name(self._journal.name + ".blobs")
 
-    def write(self, value_json: bytes) -> dict[str, Any]:
-        """Keep the bytes and return their reference. JournalWriteError if the disk refuses; no part stays."""
-        digest = hashlib.sha256(value_json).hexdigest()
+    def write(self, value_json: bytes, digest: str = "") -> dict[str, Any]:
+        """Keep the bytes and return their reference. JournalWriteError if the disk refuses; no part stays.
+
+        Args:
+            digest: their SHA-256, where it is known.
+        """
+        digest = digest or hashlib.sha256(value_json).hexdigest()
         # A file from an earlier process is written again rather than trusted: it may be damaged, or not on
         # disk yet.
         if digest not in self._written:

@@ -210,15 +210,18 @@ class Journal:
         """Write a record that `pack` gave, and return its number. Errors are those of `append`."""
         return self._append(body)
 
-    def externalise(self, value_json: bytes) -> dict[str, Any]:
+    def externalise(self, value_json: bytes, digest: str = "") -> dict[str, Any]:
         """Write a large value, given as JSON bytes, to a side file and return the reference for a record.
+
+        Args:
+            digest: their SHA-256, where it is known.
 
         Raises:
             JournalWriteError: the disk refused.
             JournalForked, JournalError: this process does not have the journal open.
         """
         self._require_open()
-        return self._blobs.write(value_json)
+        return self._blobs.write(value_json, digest)
 
     async def flush(self) -> None:
         """Return when all records appended so far have the promised durability; at once for "process".

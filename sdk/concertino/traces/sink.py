@@ -7,7 +7,8 @@ still: so a large event is packed in another thread, and appended when that is d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +20,8 @@ from .journal_errors import JournalError
 from .journal_line import encode_json
 
 if TYPE_CHECKING:
+    from concertino.core.attachment import Attachment
+
     from .journal import Journal
 
 SUFFIX = ".trace.jsonl"
@@ -99,6 +102,18 @@ class JournalSink:
 
         return await in_background(lambda: self._pack(event, in_steps=True))
 
+    async def keep(self, attachments: Sequence[Attachment]) -> None:
+        """Write attachments in another thread, before `append` records them; `append` says it if the disk refuses."""
+        from concertino.core.background import in_background
+
+        with contextlib.suppress(JournalError):
+            await in_background(lambda: self._keep(attachments))
+
+    def _keep(self, attachments: Sequence[Attachment]) -> None:
+        for attachment in attachments:
+            if attachment.data:  # its side file has the name of its SHA-256
+                self.journal.externalise(attachment.data, attachment.sha256)
+
     def append_packed(self, packed: bytes) -> None:
         """Write an event that `pack` gave. Errors are those of `append`."""
         self.journal.append_packed(packed)
@@ -113,9 +128,7 @@ class JournalSink:
 
     def _pack(self, event: Event, in_steps: bool = False) -> bytes:
         if isinstance(event, Attached):
-            for attachment in event.attachments:
-                if attachment.data:  # its side file has the name of its SHA-256
-                    self.journal.externalise(attachment.data)
+            self._keep(event.attachments)
         if isinstance(event, RunStarted) and len(body := run_json(event)) <= BLOB_LIMIT:
             return body
         return self.journal.pack(event.to_json(), limit=BLOB_LIMIT, in_steps=in_steps)

@@ -53,8 +53,8 @@ def written_by(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
     real = BlobStore.write
 
-    def write(self: BlobStore, value_json: bytes) -> dict[str, Any]:
-        reference = real(self, value_json)
+    def write(self: BlobStore, value_json: bytes, digest: str = "") -> dict[str, Any]:
+        reference = real(self, value_json, digest)
         found.append((threading.current_thread().name, len(value_json)))
         return reference
 
@@ -68,9 +68,9 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     go = threading.Event()
     real = BlobStore.write
 
-    def write(self: BlobStore, value_json: bytes) -> dict[str, Any]:
+    def write(self: BlobStore, value_json: bytes, digest: str = "") -> dict[str, Any]:
         assert go.wait(20)
-        return real(self, value_json)
+        return real(self, value_json, digest)
 
     monkeypatch.setattr(BlobStore, "write", write)
     yield go
@@ -236,6 +236,31 @@ async def test_attachments_of_a_result_are_written_in_the_thread_before_it(
     assert kinds[kinds.index("Attached") + 1] == "CallEnded"
     assert run.path is not None
     assert [each.data for each in ct.Trace.load(run.path).attachments()] == [image.data]
+
+
+async def test_attachments_of_a_question_are_written_in_the_thread_once_and_recorded_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    real = BlobStore._replace
+
+    def replace(self: BlobStore, digest: str, data: bytes) -> None:
+        written.append(threading.current_thread().name)
+        real(self, digest, data)
+
+    monkeypatch.setattr(BlobStore, "_replace", replace)
+    image = ct.Image(b"\x89PNG\r\n\x1a\n" + bytes(100), name="cat.png")
+    leader = ct.Orchestrator(ScriptedModel("<answer>A cat.</answer>"))
+    run = await leader.run(["What is this?", image], pool=ct.Pool.of(text), trace=tmp_path)
+    assert (run.answer, written) == ("A cat.", [THREAD_NAME])
+    assert run.path is not None
+    trace = ct.Trace.load(run.path)
+    assert [record["t"] for record in trace.records if record["t"] in ("run", "attach", "ask")] == [
+        "run",
+        "attach",
+        "ask",
+    ]
+    assert [each.data for each in trace.attachments()] == [image.data]
 
 
 async def test_a_hundred_large_results_at_once_let_the_loop_go_on_between_them(
