@@ -82,18 +82,16 @@ class JournalSink:
 
     def is_large(self, event: Event) -> bool:
         """Whether writing an event takes long enough that `pack` should do it; a guess, made quickly."""
-        match event:
-            case CallEnded():
-                return event.full is not None or _is_long(event.observation.content)
-            case Asked():
-                return sum(len(message.text) for message in event.messages) > _LONG
-            case Replied():
-                return len(event.reply.text) > _LONG or event.reply.token_ids is not None
-            case CallStarted():
-                return isinstance(event.arguments, dict) and any(map(_is_long, event.arguments.values()))
-            case Attached():
-                return True
-        return False
+        # The commonest first: it is asked for every record.
+        if isinstance(event, CallEnded):
+            return event.full is not None or _is_long(event.observation.content)
+        if isinstance(event, CallStarted):
+            return isinstance(event.arguments, dict) and any(map(_is_long, event.arguments.values()))
+        if isinstance(event, Asked):
+            return sum(len(message.text) for message in event.messages) > _LONG
+        if isinstance(event, Replied):
+            return len(event.reply.text) > _LONG or event.reply.token_ids is not None
+        return isinstance(event, Attached)
 
     async def pack(self, event: Event) -> bytes:
         """Do the slow part of writing a large event in another thread; `append_packed` does the rest."""
