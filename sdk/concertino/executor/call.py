@@ -75,17 +75,17 @@ class MemberCall(Execution):
 
     # -- observations ----------------------------------------------------------------------------------------------
 
-    async def taken_in(self, value: Any) -> Observation:
+    async def succeeded_with_much(self, value: Any) -> Observation:
         bound = self.bound
         data = None
         if not Attachment.made and bound.dump is None:
             data = large_data(value, self.runtime.limits.result_bytes, bound.max_chars)
         if data is None:
-            return await super().taken_in(value)
+            return self.succeeded(value)
         writing = asyncio.ensure_future(in_background(partial(json_in_steps, data)))
         await self._wait_through(writing)
-        if writing.exception() is not None:  # it is written here then, and the reason is said
-            return await super().taken_in(value)
+        if writing.exception() is not None:
+            return self.succeeded(value)  # written here, and the reason is said
         return self.succeeded(data, writing.result())
 
     def succeeded(self, value: Any, text: str | None = None) -> Observation:

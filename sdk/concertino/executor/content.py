@@ -23,6 +23,8 @@ _ESCAPED, _FRAME = 6, 40
 """The most JSON characters for one character of text (`\\u0000`), and for one value besides its text."""
 _MANY, _LONG = 200, 20_000
 """Values in one container, and characters in one text, from which on a result is large."""
+_SLOW = 400_000
+"""The most JSON characters that data may have, from which on writing it out takes longer than a way to a thread."""
 _SIZED = (str, dict, list, tuple)
 MARKS = "attachments"
 """The key of the marks that data does not hold itself."""
@@ -129,9 +131,9 @@ def takes_long(value: Any) -> bool:
 
 
 def large_data(value: Any, limit: int, shown: int) -> Any:
-    """An independent copy of a list or dict that has to be cut; None for anything that `to_content` must look at."""
+    """An independent copy of a list or dict that is slow to write out, and is cut or nearly so; None for any other."""
     with contextlib.suppress(BadResult, _Unusual, RecursionError):
-        if type(value) in (dict, list) and _most_chars(value, limit) > shown:
+        if type(value) in (dict, list) and _most_chars(value, limit) > max(shown, _SLOW):
             return _copied(value)
     return None
 

@@ -818,6 +818,10 @@ class Execution(ABC):
         turn = self.runtime.turns.ask(RESULT)
         if turn is not None:
             await self._wait_through(turn)
+        return await self.succeeded_with_much(value)
+
+    async def succeeded_with_much(self, value: Any) -> Observation:
+        """As `succeeded`, when it is its turn."""
         return self.succeeded(value)
 
     async def _wait_through(self, future: asyncio.Future[Any]) -> None:

@@ -43,8 +43,8 @@ class RunHandle(Generic[OutputT]):
 
     def _over(self, task: asyncio.Task[Run[OutputT]]) -> None:
         assert self._drive is not None
-        ended = not task.cancelled() and task.exception() is None
-        self._run = task.result() if ended else self._drive.collect(over=True)
+        # The result of the task is not asked for: an error that nobody waits for must still be logged.
+        self._run = self._drive.collect(over=True)
         if self._drive.scope is None and self._drive.sink is not None:
             self._drive.sink.close()  # cancelled before its first step: no loop closes it
         self._drive = None

@@ -142,6 +142,7 @@ class RunLoop:
         guards: at work in this run; None without any.
         teller: tells of the text of the last request; None where nobody listens.
         schema_refused: the model's server refused to hold the schema of the answer.
+        given_back: the run, once it is over.
     """
 
     def __init__(
@@ -181,6 +182,7 @@ class RunLoop:
         self.guards: RunGuards | None = None
         self.teller: TextTeller | None = None
         self.schema_refused = False
+        self.given_back: Run | None = None
 
     async def run(self) -> Run:
         """Drive the machine to its end. The run ends with a reason, also when it is cancelled or crashes."""
@@ -557,7 +559,9 @@ class RunLoop:
         scope.emit_result(self.ended)
 
     def collect(self, over: bool = False) -> Run:
-        """The run as far as it went; packed, if nothing more comes to it."""
+        """The run as far as it went; if nothing more comes to it, one and the same, packed."""
+        if self.given_back is not None:
+            return self.given_back
         scope, ended = self.scope, self.ended
         events: list[Event] = scope.events if scope is not None else [self.begun]
         run = Run(
@@ -575,4 +579,6 @@ class RunLoop:
             output=self.output,
             pending=list(scope.pending.values()) if scope is not None else [],
         )
-        return run.pack() if over else run
+        if over:
+            self.given_back = run.pack()
+        return run

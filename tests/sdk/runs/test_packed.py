@@ -222,6 +222,22 @@ async def test_what_was_done_before_a_cancellation_is_in_the_run_of_the_handle(l
     assert run is await handle.cancel()
 
 
+async def test_a_crash_that_nobody_waits_for_is_logged(
+    led_by: Led, pool: ct.Pool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def crash(self: RunLoop) -> None:
+        raise RuntimeError("a fault of concertino")
+
+    monkeypatch.setattr(RunLoop, "_drive", crash)
+    handle = led_by(FINAL).start("What?", pool=pool)
+    await asyncio.wait({handle.task})
+    assert (await handle.cancel()).stop == "crashed"
+    del handle
+    gc.collect()
+    await asyncio.sleep(0)
+    assert "exception was never retrieved" in caplog.text
+
+
 @pytest.mark.parametrize("native", [False, True])
 async def test_a_run_with_native_calls_is_packed_too(native: bool) -> None:
     look = fake_tool("look", returns="here", schema={"type": "object", "properties": {"n": {"type": "integer"}}})
