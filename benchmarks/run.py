@@ -33,6 +33,7 @@ OTHERS = {
     "reading": "Reading what models write",
     "schema": "Schemas",
     "journal": "Traces on disk",
+    "journals": "Large traces",
     "plugins": "Installed plugins",
     "reliability": "Reliability under faults",
     "crash": "Killed and resumed",

@@ -1,6 +1,8 @@
 """Traces: the record of every run, on disk as it happens.
 
 trace    the records, read and written        journal, journal_*  the crash-safe file under it
+records  those of large files, one by one     facts, overview     what is known of a run without its records
+index    that, kept beside a large file
 sink     from events to the file              blobs, disk         large values, durable writes
 memory   what a resumed run remembers         store                a folder of traces
 """
