@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, cast
 from concertino.core.approval import Approver, Decision
 from concertino.core.attachment import Attachment
 from concertino.core.budget import Budget
-from concertino.core.errors import PoolError, TraceError, UsageError
+from concertino.core.errors import PoolError, UsageError
 from concertino.core.events import Event, RunStarted, TextDelta
 from concertino.core.model import Message, Model, Sampling
 from concertino.executor import Duplicates, Executor
