@@ -2,11 +2,12 @@
 
     python benchmarks/rollouts.py [--json] [--quick]
 
-A small transformer has learnt eight conversations by heart: a question, two calls at once, their results, an answer. 64
-rollouts (eight questions, eight each) are sampled greedily, by `RolloutEngine` and by the tool loop of TRL's
-`GRPOTrainer`, in turn in one process, with the same tokenizer, template, weights and tools; both sample the same
-tokens. Without latency the figure is sampled tokens per second. With calls of 0.2 s it is the seconds that a round of
-calls takes: the limit is 0.2 s, and the bar 0.5 s. TRL calls one rollout's tools after the other's.
+A small transformer has learnt eight conversations by heart: a question, two calls at once, their results, and one of
+four answers. 64 rollouts (eight questions, eight each) are sampled at temperature 1, as in training: those of a group
+differ. `RolloutEngine` and the tool loop of TRL's `GRPOTrainer` take turns in one process, with the same tokenizer,
+template, weights and tools. Without latency the figure is sampled tokens per second. With calls of 0.2 s it is the
+seconds that a round of calls takes: the limit is 0.2 s, and the bar 0.5 s. TRL calls one rollout's tools after the
+other's.
 """
 
 from __future__ import annotations
@@ -125,8 +126,16 @@ class Talking(Strategy):
 TOOLS: list[Any] = []
 
 
-def conversations() -> list[list[dict[str, Any]]]:
-    """What the model learns by heart."""
+ANSWERS = (
+    "They cost {} and {}, which is what I was told.",
+    "One is {}, the other one {}.",
+    "{} for the first, and {} for the second of them, if the list is right.",
+    "I found {} and {}.",
+)
+
+
+def conversations(answer: str = ANSWERS[0]) -> list[list[dict[str, Any]]]:
+    """What the model learns by heart, with one of the answers."""
     made = []
     for number in range(QUESTIONS):
         items = [f"{word}{number}" for word in ("fig", "plum")]
@@ -137,7 +146,7 @@ def conversations() -> list[list[dict[str, Any]]]:
                 {"role": "user", "content": f"What do {items[0]} and {items[1]} cost?"},
                 {"role": "assistant", "content": "", "tool_calls": calls},
                 *({"role": "tool", "name": "price", "content": text} for text in found),
-                {"role": "assistant", "content": f"They cost {found[0]} and {found[1]}, which is what I was told."},
+                {"role": "assistant", "content": answer.format(*found)},
             ]
         )
     return made
@@ -145,7 +154,7 @@ def conversations() -> list[list[dict[str, Any]]]:
 
 def learnt() -> tuple[Any, ChatCodec]:
     """A model that has learnt the conversations by heart, and its codec."""
-    told = conversations()
+    told = [each for answer in ANSWERS for each in conversations(answer)]
     tokenizer = new_tokenizer([str(each) for each in told] * 10, 700, phrases=[])
     codec = ChatCodec.load(tokenizer, "chatml")
     tokenizer = codec.tokenizer
@@ -163,13 +172,13 @@ def learnt() -> tuple[Any, ChatCodec]:
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     pad = torch.nn.utils.rnn.pad_sequence
     ids, labels = pad(rows, batch_first=True), pad(rows, batch_first=True, padding_value=-100)
-    for _ in range(400):
-        loss = model(input_ids=ids, labels=labels).loss
+    dice = torch.Generator().manual_seed(0)
+    for _ in range(480):
+        chosen = torch.randperm(len(ids), generator=dice)[:QUESTIONS]
+        loss = model(input_ids=ids[chosen], labels=labels[chosen]).loss
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-        if loss.item() < 0.002:
-            break
     return model.eval(), codec
 
 
@@ -183,7 +192,7 @@ class Ours:
     """The engine."""
 
     def __init__(self, model: Any, codec: ChatCodec) -> None:
-        self.policy = TransformersPolicy(model, codec, temperature=0.0)
+        self.policy = TransformersPolicy(model, codec, temperature=1.0)
         self.engine = RolloutEngine(self.policy, limits=TokenLimits(turn=80, total=400))
         pool = Pool.of(MEMBER)
         tasks = [Task(f"t/{n}", each[0]["content"], ("-",), "text") for n, each in enumerate(conversations())]
@@ -209,7 +218,7 @@ class Theirs:
         folder = tempfile.mkdtemp()
         config = GRPOConfig(
             folder, num_generations=EACH, per_device_train_batch_size=ROLLOUTS, max_completion_length=400,
-            temperature=1.0, top_k=1, bf16=False, use_cpu=True, gradient_checkpointing=False, report_to=[],
+            temperature=1.0, bf16=False, use_cpu=True, gradient_checkpointing=False, report_to=[],
             disable_tqdm=True, max_tool_calling_iterations=4, max_steps=1,
         )  # fmt: skip
         self.prompts = [[each[0]] for each in conversations() for _ in range(EACH)]
@@ -251,8 +260,12 @@ def rows(quick: bool) -> list[Row]:
             taken, sampled[system] = system()
             if number:
                 speeds[system].append(sampled[system] / taken)
-    assert sampled[ours] == sampled[theirs], "both sample the same tokens"
-    assert ours.text == theirs.text, (ours.text[0], theirs.text[0])
+    for system in (ours, theirs):
+        groups = [set(system.text[start : start + EACH]) for start in range(0, ROLLOUTS, EACH)]
+        assert statistics.mean(map(len, groups)) > 2, f"the rollouts of a group are alike: {groups[0]}"
+        assert sum("cost" in t or "found" in t or "other" in t or "list" in t for t in system.text) > 0.7 * ROLLOUTS, (
+            system.text[:4]
+        )
     own, floor = statistics.median(speeds[ours]), statistics.median(speeds[theirs])
     share = 100 * ours.engine.timings.own / ours.engine.timings.total
     ours.engine.timings = Timings()

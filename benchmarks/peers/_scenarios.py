@@ -100,7 +100,7 @@ def whole_tools(number: int) -> list[Callable[..., Any]]:
     def another(n: int) -> Callable[..., Any]:
         async def tool(text: str, count: int, ratio: float, options: Options) -> str:
             """Give the text back."""
-            entered.append(options.depth)
+            entered.append(0.0)  # not all peers make the model that the type says
             return text
 
         tool.__annotations__["options"] = Options  # a class of this function is no name that a peer could look up
