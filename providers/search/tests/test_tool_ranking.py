@@ -142,3 +142,17 @@ def test_the_command_line_shows_what_is_found(tmp_path: Path) -> None:
     assert told["searched"] is False
     assert told["found"][0] == "calculate"
     assert "calculate" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.slow
+def test_the_tools_of_real_queries_are_found_among_thirteen_thousand(shared_data: Path) -> None:
+    """Domains that were kept back while the weights were chosen; `benchmarks/tool_search.py` has all figures."""
+    sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+    import tool_search
+
+    tools, services = tool_search.mcp_tools()[0], tool_search.service_tools()
+    search = tool_search.Searched([*tools, *services.values()])
+    asked = [q for q in tool_search.queries(services) if q.domain in tool_search.KEPT_BACK and q.kind != "hard"][::9]
+    share = tool_search.found(asked, [search(query.text) for query in asked])
+    assert share.missed < 0.2
+    assert share.incomplete < 0.6
