@@ -219,7 +219,8 @@ def _export(path: Path, whole: bool, output: Path | None) -> str:
         return found.damage
     reading = TraceReading(path, hold=False)
     records = Trace.checked(reading)
-    lines = (f"{json.dumps(record, ensure_ascii=False)}\n".encode("utf-8", "replace") for record in records)
+    encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for every record
+    lines = (f"{encode(record)}\n".encode("utf-8", "replace") for record in records)
     first = next(lines)  # a file that is no trace replaces no output
     with _opened(output) as file:
         file.write(first)

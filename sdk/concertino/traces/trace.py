@@ -21,6 +21,8 @@ from concertino.core.observation import Observation
 from .facts import FACTS_WITHOUT, TraceFacts
 from .records import StoredRecords, TraceReading, nothing_yet
 
+_SHOWN = 8_000
+"""Characters of a result that a drawing is given."""
 VERSION = 1
 """Version of the records; a file of a newer one is refused."""
 
@@ -250,10 +252,14 @@ class Trace:
 
     def show(self) -> None:
         """Draw the calls by rounds, with what each waits for: below the cell in a notebook, as text elsewhere."""
-        from .board import board_of
+        from .board import Board
         from .run_graph import RunGraph, plans_of
 
-        RunGraph(board_of(self.records), plans_of(self.records)).show()
+        # Of each result it looks at the begin alone.
+        board = Board(lambda _, content: content[:_SHOWN] if isinstance(content, str) else content)
+        for record in self.records:
+            board.apply(record)
+        RunGraph(board, plans_of(self.records)).show()
 
     def __len__(self) -> int:
         return len(self.records)

@@ -222,6 +222,16 @@ def test_the_first_and_the_last_record_are_read_alone(path: Path) -> None:
         assert last_record(path) is None
 
 
+def test_a_large_trace_shows_itself_as_a_small_one_does(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    held, stored = loaded(path, 1 << 30), loaded(path, 0)
+    assert stored._repr_html_() == held._repr_html_()
+    shown = []
+    for trace in (held, stored):
+        trace.show()
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1] != ""
+
+
 # -- side files --------------------------------------------------------------------------------------------------------
 
 
