@@ -16,8 +16,9 @@ from heapq import heappop, heappush
 from itertools import count
 from weakref import WeakKeyDictionary, ref
 
-SLICE = 0.005
-"""Seconds after which a pass of the loop should come to its end."""
+SLICE, RUN_SLICE = 0.005, 0.0015
+"""Seconds of a pass of the loop after which no call begins, and after which no run goes on. The fewer runs are half
+done at any time, the less memory is touched and collected again and again."""
 RESULT, CALL, NOT_BEGUN = -2.0, -1.0, float("inf")
 """The places of a large result that has come and of a call that begins, before all runs, and of a run that has not
 begun, behind them."""
@@ -72,7 +73,7 @@ class Turns:
             self._under_way = True
             self._began = now
             loop.call_soon(self._next_pass)
-        elif now - self._began > SLICE or (self._waiting and place >= 0):
+        elif now - self._began > _slice_of(place) or (self._waiting and place >= 0):
             turn: asyncio.Future[None] = loop.create_future()
             heappush(self._waiting, (place, next(self._numbers), turn))
             return turn
@@ -97,20 +98,18 @@ class Turns:
 
     def _serve(self) -> None:
         """Let as many go on as a pass has time for: at least one, whatever it takes."""
-        left = SLICE
-        while self._waiting:
+        spent = 0.0
+        while self._waiting and (not spent or spent < _slice_of(self._waiting[0][0])):
             place, _, turn = heappop(self._waiting)
             if turn.done():
                 continue  # whoever waited was cancelled
             turn.set_result(None)
             if place >= 0:
                 self._runs += 1
-                left -= self._run_cost
+                spent += self._run_cost
             else:
                 self._calls += 1
-                left -= self._call_cost
-            if left <= 0:
-                return
+                spent += self._call_cost
 
     def _learn(self, took: float) -> None:
         """What a turn takes, from what the last pass took."""
@@ -119,6 +118,10 @@ class Turns:
             self._run_cost = (self._run_cost + took / self._runs) / 2
         elif self._calls:
             self._call_cost = (self._call_cost + took / self._calls) / 2
+
+
+def _slice_of(place: float) -> float:
+    return RUN_SLICE if place >= 0 else SLICE
 
 
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()

@@ -10,7 +10,7 @@ from typing import cast
 import concertino as ct
 import pytest
 from concertino.executor import turns as turns_module
-from concertino.executor.turns import CALL, NOT_BEGUN, RESULT, SLICE, Turns
+from concertino.executor.turns import CALL, NOT_BEGUN, RESULT, RUN_SLICE, SLICE, Turns
 from concertino.strategies.parallel_rounds.format import write_round
 from concertino.testing import ScriptedModel, fake_tool
 
@@ -63,7 +63,7 @@ def served(waiting: list[asyncio.Future[None]]) -> list[int]:
 async def test_a_young_pass_lets_everybody_through(turns: Turns, loop: Loop) -> None:
     for place in (0, 3, CALL, RESULT, NOT_BEGUN):
         assert turns.ask(place) is None
-        loop.now += SLICE / 10
+        loop.now += RUN_SLICE / 10
 
 
 async def test_whoever_asks_in_an_old_pass_waits_and_the_run_that_began_first_goes_on_first(
@@ -99,7 +99,7 @@ async def test_as_many_go_on_as_a_pass_has_time_for(turns: Turns, loop: Loop) ->
         done = len(served(waiting))
         counts.append(done - before)
         before = done
-        loop.next_pass(took=counts[-1] * SLICE / 10)  # a turn takes a tenth of a slice
+        loop.next_pass(took=counts[-1] * RUN_SLICE / 10)  # a turn takes a tenth of a slice
     assert 8 <= counts[-1] <= 12
 
 
@@ -149,6 +149,7 @@ async def test_many_runs_at_once_all_end_on_one_thread_and_nobody_is_blamed(
 async def test_others_on_the_loop_get_their_turn_while_many_runs_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     # Every pass is old at once: what counts is how many steps are made in one, and not how fast this machine is.
     monkeypatch.setattr(turns_module, "SLICE", 0.0)
+    monkeypatch.setattr(turns_module, "RUN_SLICE", 0.0)
     look = fake_tool("look", returns="here", schema={"type": "object", "properties": {"n": {"type": "integer"}}})
     passes = 0
 
