@@ -117,10 +117,11 @@ def find(question: str, choice: PoolChoice, as_json: bool) -> None:
     JSON: {"searched": whether runs of this pool search, "found": [visible names, best first]}
     """
     from concertino.pool.search import ToolSearch
+    from concertino.runs.action_space import learned
 
     chosen = choice.open()
-    own = chosen.searched
-    view = own or chosen.with_search(ToolSearch(above=0)).searched
+    own = learned(chosen)
+    view = own or learned(chosen.with_search(ToolSearch(above=0)))
     found = [] if view is None else view.find(question)
     if as_json:
         write_json({"searched": own is not None, "found": found})
@@ -128,7 +129,9 @@ def find(question: str, choice: PoolChoice, as_json: bool) -> None:
     if own is None:
         click.echo("The pool is short enough to be listed whole.", err=True)
     members = dict(chosen.actions)
-    write_table(("SEEN AS", "NAME", "DESCRIPTION"), [(n, members[n].name, members[n].description) for n in found], key=0)
+    write_table(
+        ("SEEN AS", "NAME", "DESCRIPTION"), [(n, members[n].name, members[n].description) for n in found], key=0
+    )
 
 
 @pool.command("save")

@@ -13,7 +13,6 @@ from concertino.members.model_agent import ModelAgent
 from concertino.members.routing import RouterSpec
 from concertino.members.specs import ModelSpec, Spec, ToolSpec
 
-
 _KEPT = 500
 """Members of a pool up to which their compiled schemas are kept, of some 15 KB each; of more, most are never called."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
@@ -129,7 +129,17 @@ class SearchedPool:
         self.finder = self.pool.visible_names[FINDER]
         self._listings: dict[tuple[Any, ...], FunctionObjects] = {}
         self._found: dict[str, list[str]] = {}
+        self._answered: Mapping[str, Sequence[str]] | None = None
         self._always = [v for v, s in self.pool.actions if any(matches(s, pattern) for pattern in settings.always)]
+
+    def learn(self, read: Callable[[str], Mapping[str, Sequence[str]]]) -> None:
+        """Read what earlier runs say, if the settings name some; once, before the first search.
+
+        Args:
+            read: gives the questions by the member of which a call succeeded, from a folder of traces.
+        """
+        if self._answered is None:
+            self._answered = read(self.settings.learn_from) if self.settings.learn_from else {}
 
     def find(self, question: str) -> list[str]:
         """Visible names of the members that fit a question, best first."""
@@ -164,7 +174,7 @@ class SearchedPool:
 
     @cached_property
     def _entries(self) -> list[RankingEntry]:
-        answered = self._answered()
+        answered = self._answered or {}
         return [
             RankingEntry(
                 spec.name,
@@ -175,14 +185,6 @@ class SearchedPool:
             )
             for _, spec in self._members.actions
         ]
-
-    def _answered(self) -> dict[str, list[str]]:
-        """Questions by the member of which a call succeeded."""
-        if not self.settings.learn_from:
-            return {}
-        from concertino.traces.evidence import answered_questions
-
-        return answered_questions(self.settings.learn_from)
 
     @cached_property
     def _index(self) -> RankingIndex:

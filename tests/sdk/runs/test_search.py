@@ -304,16 +304,15 @@ async def test_a_member_is_found_by_the_questions_that_it_helped_to_answer(tmp_p
         await ct.Orchestrator(model).run("How dear is the ferry?", pool=searched(), trace=tmp_path)
     wiser = searched(learn_from=str(tmp_path))
     for pool, found in ((searched(), []), (wiser, [visible("elmouth", "toll")])):
-        view = pool.searched
-        assert view is not None
-        assert view.find("ferry") == found
+        with ScriptedModel("<answer>3</answer>") as model:
+            await ct.Orchestrator(model).run("Which ferry?", pool=pool)
+        assert listed(model.requests[0])[1:] == found
 
 
-def test_a_folder_of_traces_that_is_not_there_is_said(tmp_path: Path) -> None:
-    view = searched(learn_from=str(tmp_path / "none")).searched
-    assert view is not None
+async def test_a_folder_of_traces_that_is_not_there_is_said(tmp_path: Path) -> None:
+    pool = searched(learn_from=str(tmp_path / "none"))
     with pytest.raises(ct.UsageError, match="expected a folder of traces"):
-        view.find("ferry")
+        await ct.Orchestrator(ScriptedModel("x")).run("ferry", pool=pool)
 
 
 # -- the pool as a value -----------------------------------------------------------------------------------------------
