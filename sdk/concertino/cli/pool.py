@@ -111,8 +111,8 @@ def tokens(choice: PoolChoice, as_json: bool) -> None:
 def find(question: str, choice: PoolChoice, as_json: bool) -> None:
     """Show which tools and agents fit a question, best first.
 
-    It asks the pool's own search, if it has one, else `search/tools` of concertino-search. A run lists what fits where the
-    pool is too large for a prompt.
+    It asks the search of the pool, if it has one, else `search/tools` of concertino-search. A run lists what fits where
+    the pool is too large for a prompt.
 
     JSON: {"searched": whether runs of this pool search, "found": [visible names, best first]}
     """
