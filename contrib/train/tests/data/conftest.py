@@ -20,7 +20,7 @@ from concertino_train.data.collecting import Collection, collect
 STRATEGIES: dict[str, ct.Strategy] = {
     "rounds": ParallelRounds(),
     "single": ParallelRounds(max_parallel=1),
-    "brief": ParallelRounds(max_parallel=1, history_tokens=1200),
+    "brief": ParallelRounds(max_parallel=1, history_tokens=4200),
     "native": ParallelRounds(native=True),
     "serial": SerialCalls(),
     "stateless": SerialCalls(form="qa", answer_tool="combine"),
