@@ -120,8 +120,9 @@ async def many(shared: bool, sizes: list[int], repeat: int) -> dict[str, Any]:
         for size in sizes:
             # Small ones several times, so that a busy machine strikes all sizes alike.
             beat, costs_now = Beat(), []
+            before = memory_mb()
+            # No collection between them: what the collector takes is a part of what calls take, at all sizes.
             for _ in range(max(1, min(30, 300 // size))):
-                before = memory_mb()
                 cost, runs = await at_once(size)
                 costs_now.append(cost)
             costs[size].append(statistics.median(costs_now))
