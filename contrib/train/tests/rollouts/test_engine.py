@@ -204,7 +204,7 @@ def test_a_cut_turn_is_closed_before_the_conversation_goes_on(roll: Any) -> None
 def test_history_that_was_cut_begins_a_new_line(roll: Any) -> None:
     long = REASON + call("note", text="word " * 200)
     texts = by_turn(long, long, long, long, END, "<answer>8</answer>")
-    (rollout,) = roll(ScriptedPolicy(texts), assignment(strategy=ParallelRounds(history_tokens=1200)), limits=WIDE)
+    (rollout,) = roll(ScriptedPolicy(texts), assignment(strategy=ParallelRounds(history_tokens=3200)), limits=WIDE)
     assert len(rollout.sequences) > 1
     assert sum(len(line.turns) for line in rollout.sequences) == 6
     assert all(line.turns[0].start > 0 for line in rollout.sequences)
