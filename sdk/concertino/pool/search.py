@@ -162,6 +162,9 @@ class SearchedPool:
 
     def _list(self, found: Sequence[str], needed: Iterable[str], searches: bool) -> FunctionObjects:
         first = dict.fromkeys([*([self.finder] if searches else []), *self._always, *self._visible(needed)])
+        if not found and not first:
+            # Who cannot search must have something to choose from.
+            found = [visible for visible, _ in self._members.actions[: self.settings.most]]
         rest = self._fitted([name for name in found if name not in first])
         return FunctionObjects([*map(self._whole, first), *rest])
 
@@ -316,7 +319,7 @@ def _is_too_large(pool: Pool, settings: ToolSearch) -> bool:
     actions = pool.actions
     if not actions or not settings.above:
         return bool(actions)
-    # A function object has some 60 characters beside what the member says, so few members need no look at each.
+    # As many as a search would list.
     if len(actions) <= settings.most:
         return False
     return sum(len(spec.canonical) for _, spec in actions) // 3 > settings.above

@@ -260,6 +260,13 @@ async def test_a_graph_that_is_written_once_lists_what_fits_and_no_search() -> N
     assert "find_tools" not in system
 
 
+async def test_a_question_that_fits_nothing_leaves_a_graph_something_to_choose_from() -> None:
+    with ScriptedModel("<answer>x</answer>", strict=False) as model:
+        await ct.Orchestrator(model, AgentGraph()).run("Xyzzy?", pool=searched())
+    system = model.requests[0].messages[0].text
+    assert all(visible("arton", thing) in system for thing in ("tide", "crop", "toll"))
+
+
 async def test_the_members_that_a_workflow_calls_are_there_whatever_is_asked() -> None:
     asks = Role("asks", "Ask about {question}.", tools=(visible("elmouth", "crop"),), argument="year")
     says = Role("says", "Say it.")
