@@ -162,22 +162,34 @@ def apart(name: str) -> str:
 def _shared_out(claims: Row, places: npt.NDArray[Any], most: int) -> list[int]:
     """Places of tools, best first, so that each clause gets about as many as the others.
 
-    Each clause measures its scores by the last one that its share of the places reaches. A single tool moves that
-    measure by one rank at most, so it hardly changes the order of the others.
+    Each clause measures its scores by the last one that its share of the places reaches. Tools that reach it in more
+    than half of the clauses, such as a card that holds every word, are found like all others and set no measure.
 
     Args:
         claims: a row of scores per clause, a column per tool.
         places: of the tools.
     """
-    import numpy as np
 
-    share = min(claims.shape[1], max(_LEAST_SHARE, round(most / len(claims))))
-    least = np.where(claims > 0, claims, np.inf).min(axis=1)
-    measure = np.maximum(np.partition(claims, -share, axis=1)[:, -share], least)[:, None]
+    share = max(_LEAST_SHARE, round(most / len(claims)))
+    measure = _measure(claims, share)
+    everywhere = (claims >= measure).sum(axis=0) > max(2, len(claims) / 2)
+    if everywhere.any() and not everywhere.all():
+        measure = _measure(claims[:, ~everywhere], share)
     values = (claims / measure * measure**_BALANCE).max(axis=0)
     best = (-values).argsort(kind="stable")[:most]
     found: list[int] = places[best[values[best] > 0]].tolist()
     return found
+
+
+def _measure(claims: Row, share: int) -> Row:
+    """For each clause the score of that rank; where fewer have one, the least; where none has, 1."""
+    import numpy as np
+
+    rank = min(share, claims.shape[1])
+    least = np.where(claims > 0, claims, np.inf).min(axis=1)
+    measure = np.maximum(np.partition(claims, -rank, axis=1)[:, -rank], least)
+    kept: Row = np.where(np.isfinite(measure), measure, 1.0)[:, None]
+    return kept
 
 
 def _shown(entry: RankingEntry) -> str:
