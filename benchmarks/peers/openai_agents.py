@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from agents import Agent, Model, ModelResponse, Runner, function_tool, set_tracing_disabled
@@ -31,9 +32,12 @@ class Scripted(Model):
         raise NotImplementedError
 
 
-def build(functions: list[Callable[..., Any]], turns: list[Any]) -> Callable[[], Awaitable[list[str]]]:
-    """An agent that runs until the model calls nothing."""
-    tools = [function_tool(function) for function in functions]
+def build(
+    functions: list[Callable[..., Any]], turns: list[Any], *, seconds: float | None = None
+) -> Callable[[], Awaitable[list[str]]]:
+    """An agent that runs until the model calls nothing. `seconds` is a time limit of `hang`."""
+    limits = {"timeout": seconds} if seconds is not None else {}
+    tools = [function_tool(**(limits if f.__name__ == "hang" else {}))(f) for f in functions]
     outputs: list[list[Any]] = [
         [
             ResponseFunctionToolCall(type="function_call", call_id=f"{r}-{i}", name=name, arguments=json.dumps(args))
@@ -50,3 +54,7 @@ def build(functions: list[Callable[..., Any]], turns: list[Any]) -> Callable[[],
         return [str(item.output) for item in done.new_items if isinstance(item, ToolCallOutputItem)]
 
     return run
+
+
+build_limited = partial(build, seconds=0.5)
+"""With a time limit for the tool that hangs."""

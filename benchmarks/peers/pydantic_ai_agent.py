@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
-from pydantic_ai import Agent
+from pydantic_ai import Agent, Tool
 from pydantic_ai.messages import ModelResponse, RetryPromptPart, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.usage import RequestUsage, UsageLimits
@@ -15,10 +16,12 @@ DISTRIBUTION = "pydantic-ai-slim"
 REQUIREMENTS = ("pydantic-ai-slim", "pydantic-graph")
 
 
-def build(functions: list[Callable[..., Any]], turns: list[Any]) -> Callable[[], Awaitable[list[str]]]:
-    """An agent that runs until the model calls nothing."""
+def build(
+    functions: list[Callable[..., Any]], turns: list[Any], *, seconds: float | None = None
+) -> Callable[[], Awaitable[list[str]]]:
+    """An agent that runs until the model calls nothing. `seconds` is a time limit of `hang`."""
     usage = RequestUsage(input_tokens=10, output_tokens=10)
-    tooled = Agent(tools=functions)
+    tooled = Agent(tools=[Tool(f, timeout=seconds if f.__name__ == "hang" else None) for f in functions])
 
     async def run() -> list[str]:
         replies = [
@@ -39,6 +42,10 @@ def build(functions: list[Callable[..., Any]], turns: list[Any]) -> Callable[[],
         ]
 
     return run
+
+
+build_limited = partial(build, seconds=0.5)
+"""With a time limit for the tool that hangs."""
 
 
 def graph(nodes: list[tuple[float, tuple[int, ...]]]) -> Callable[[], Awaitable[Any]]:
