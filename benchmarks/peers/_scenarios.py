@@ -103,7 +103,7 @@ def whole_tools(number: int) -> list[Callable[..., Any]]:
             entered.append(0.0)  # not all peers make the model that the type says
             return text
 
-        tool.__annotations__["options"] = Options  # a class of this function is no name that a peer could look up
+        tool.__annotations__["options"] = Options  # a peer could not look up the name of a local class
         tool.__name__ = tool.__qualname__ = "probe" if n == 0 else f"probe{n}"
         return tool
 

@@ -64,7 +64,7 @@ async def test_it_runs_in_one_thread_in_order_and_gives_results_and_errors() -> 
     assert names == {THREAD_NAME}
 
 
-async def test_whoever_is_cancelled_leaves_the_thread_to_the_others() -> None:
+async def test_a_cancelled_waiter_leaves_the_thread_to_the_others() -> None:
     held = threading.Event()
     first = asyncio.create_task(in_background(lambda: held.wait(10)))
     await asyncio.sleep(0.01)

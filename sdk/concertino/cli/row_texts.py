@@ -1,4 +1,4 @@
-"""What is said of a call in one line, whoever lays it out: `rounds` for a live view, `round_lines` for a report."""
+"""The texts of one call on one line. `rounds` lays them out for a live view, `round_lines` for a report."""
 
 from __future__ import annotations
 

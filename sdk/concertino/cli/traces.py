@@ -221,7 +221,7 @@ def _export(path: Path, whole: bool, output: Path | None) -> str:
     records = Trace.checked(reading)
     encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for every record
     lines = (f"{encode(record)}\n".encode("utf-8", "replace") for record in records)
-    first = next(lines)  # a file that is no trace replaces no output
+    first = next(lines)  # raises for another kind of file, before the output is replaced
     with _opened(output) as file:
         file.write(first)
         file.writelines(lines)

@@ -4,7 +4,7 @@ There is one such thread for the whole process; it ends when nothing was given t
 in the order in which it was given. The interpreter runs one thread at a time, and a megabyte of JSON takes
 milliseconds in one call of it: so data is written in steps, between which other threads run.
 
-Invariant: whoever waits gets a result or an error, whatever happens in the thread. A child that was forked has a thread
+Invariant: each waiter gets a result or an error, whatever happens in the thread. A child that was forked has a thread
 of its own.
 """
 
@@ -73,13 +73,13 @@ if hasattr(os, "register_at_fork"):
 
 
 async def in_background(work: Callable[[], T]) -> T:
-    """What a function gives, or raises, in the thread; the event loop goes on meanwhile."""
+    """What a function gives, or raises, in the thread; the event loop is free meanwhile."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
     def settle(result: Any, error: Exception | None) -> None:
         if done.done():
-            return  # whoever waited was cancelled
+            return  # the waiter was cancelled
         if error is None:
             done.set_result(result)
         else:

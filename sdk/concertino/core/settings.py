@@ -103,7 +103,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
 
 
 def always_loaded() -> tuple[str, ...]:
-    """Plugins whose hooks apply to every run. Every run asks for them, and usually there is no settings file."""
+    """Plugins whose hooks apply to every run. Every run asks for them, mostly without a settings file."""
     if "CONCERTINO_CONFIG" not in os.environ and not os.path.isfile(FILE_NAME):  # noqa: PTH113 (quicker)
         return ()
     return load_settings().always

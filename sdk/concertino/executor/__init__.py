@@ -4,12 +4,13 @@ executor     plans over pools, for runs           execution       the one lifecy
 plan_run     one plan: edges, order, ends         call            a call of a tool or agent
 validation   arguments, results, replies          model_call      a request to a model
 bindings     members made ready, their gates      bound           how a member is invoked
+ladder       how an execution is stopped          descendants     what must not outlive an execution
 gates        bounded concurrency                  ledger          the budget
 retry        which failure is repeated            breaker         when not to ask a provider
 routes       which model of a router is asked     context         what a call is given
 content      results as plain data                error_messages  the wording of every failure
 hooks        before and after a call              scope           what the calls of a run share
-runtime      what all executions share            turns           who goes on in a pass of the event loop
+runtime      what all executions share            turns           who may work in a pass of the event loop
 isolation/   threads, processes, orphans, stalls  outward/        members for other programs
 """
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import inspect
 import logging
 import traceback
 from abc import ABC, abstractmethod
@@ -40,9 +39,11 @@ from .approval import PENDING, Suspension, is_pending
 from .bindings import Bindings
 from .bound import Bound
 from .content import takes_long
+from .descendants import Descendants
 from .gates import Gate, enter, leave
 from .isolation.orphans import CURRENT
 from .isolation.threads import abandoned_by
+from .ladder import Ladder, StopReason
 from .ledger import Ledger, Reservation
 from .retry import COUNTS_AGAINST_BREAKER, Failure, classify
 from .runtime import Runtime
@@ -53,8 +54,6 @@ logger = logging.getLogger("concertino")
 
 Phase = Literal["new", "queued", "started", "running", "over"]
 """Where in its life an execution is: `started` has a task, `running` has entered it."""
-
-StopReason = Literal["deadline", "cancelled"]
 
 
 class Host(Protocol):
@@ -146,115 +145,6 @@ class Attempts:
     waiting_after: Failure | None = None
     throttled_past_deadline = False
     probes = False
-
-
-class Descendants:
-    """What one execution began and must not outlive it: the calls of an agent, and tasks of plugin code.
-
-    Attributes:
-        numbered: the last number that was given to one of its plans or requests.
-    """
-
-    __slots__ = ("calls", "numbered", "tasks")
-
-    def __init__(self) -> None:
-        self.calls: set[Execution] = set()
-        self.tasks: set[asyncio.Future[Any]] = set()
-        self.numbered = 0
-
-    def end(self, runtime: Runtime, home: asyncio.AbstractEventLoop) -> None:
-        """End them all."""
-        for call in list(self.calls):
-            call.end_with_agent()
-        for task in list(self.tasks):
-            if (loop := task.get_loop()) is home:
-                task.cancel()
-                runtime.leaving(task)
-            elif not loop.is_closed():
-                # A task of another loop must be cancelled in that loop's own thread.
-                loop.call_soon_threadsafe(task.cancel)
-
-
-class Ladder:
-    """The steps that stop an execution whose task runs: cancel, cancel again, close the coroutine, give it up.
-
-    Attributes:
-        why: `deadline` or `cancelled`.
-        interrupted: whether an attempt was under way, whose outcome nobody knows.
-    """
-
-    __slots__ = ("_execution", "_timer", "interrupted", "why")
-
-    def __init__(self, execution: Execution, why: StopReason) -> None:
-        self._execution = execution
-        self._timer: asyncio.TimerHandle | None = None
-        self.why: StopReason = why
-        self.interrupted = False
-
-    def begin(self) -> None:
-        """The first step."""
-        execution = self._execution
-        if execution.task is not None:
-            execution.task.cancel()
-        if execution.phase == "running":
-            self._later(1, self._insist)
-        else:  # a task that is cancelled before its first step never runs: nobody else would deliver
-            execution.finish(execution.stopped())
-
-    def end(self) -> None:
-        """The execution has ended."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def close_later(self) -> None:
-        """Cancel the task of an execution that has ended, and see to it that it leaves."""
-        execution = self._execution
-        if execution.task is not None:
-            execution.task.cancel()
-            execution.runtime.leaving(execution.task)
-            # Two graces, as long as the ladder waits in all.
-            execution.scope.loop.call_later(2 * execution.runtime.limits.grace, self._close)
-
-    def _later(self, graces: float, step: Any) -> None:
-        self._timer = self._execution.scope.loop.call_later(graces * self._execution.runtime.limits.grace, step)
-
-    def _insist(self) -> None:
-        execution = self._execution
-        if execution.task is not None and not execution.over:
-            execution.task.cancel()
-            # The second cancellation ends what swallowed the first one, or awaits in its cleanup.
-            self._later(1, self._give_up)
-
-    def _give_up(self) -> None:
-        """Deliver without the task, which does not obey, and close its coroutine."""
-        if not self._execution.over:
-            # Delivered first: closing runs cleanup code of the plugin, which may block.
-            self._execution.finish(self._execution.stopped())
-            self._close()
-
-    def _close(self) -> None:
-        """Close its coroutine; count it if that does not end it."""
-        execution, runtime = self._execution, self._execution.runtime
-        task, coroutine = execution.task, execution.coroutine
-        if task is None or task.done():
-            return
-        closed = False
-        if coroutine is not None:
-            # Closing throws GeneratorExit into plugin code, which may answer with anything.
-            with contextlib.suppress(BaseException):
-                coroutine.close()
-            # The state decides, for a coroutine that swallows GeneratorExit is still open.
-            closed = inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
-        # The task still waits for what its coroutine awaited; this wakes it, and it finds that closed.
-        task.cancel()
-        if closed:
-            # It did end, so it does not count towards the quarantine of the member.
-            runtime.misbehaviour.closed_calls += 1
-            runtime.leaving(task)
-            return
-        runtime.misbehaviour.abandon(task, execution.bound.name, execution.call_id)
-        execution.bound.note_abandoned(runtime.limits.abandoned)
 
 
 class Execution(ABC):

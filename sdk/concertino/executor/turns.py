@@ -1,12 +1,12 @@
-"""The runs of one event loop take turns, so that a thousand of them leave the loop to whoever else is on it.
+"""The runs of one event loop take turns, so that a thousand of them leave time for other tasks.
 
 An event loop runs everything that is ready before it looks at timers and sockets again. With a thousand runs ready,
 that is a thousand steps, and a timer of the caller is a second late. So a run asks for its turn before each of its
 steps, a call before it runs code of its member, and before it takes in a large result. They pass at once while this
 pass of the loop is young; else they wait for one of the next passes.
 
-Invariant: whoever waits is served, the run that began first before all others. So runs that all have work to do end one
-after another, and few of them are half done at any time.
+Invariant: each waiter gets its turn, the run that began first before all others. So runs that all have work to do end
+one after another, and few of them are half done at any time.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from itertools import count
 from weakref import WeakKeyDictionary, ref
 
 SLICE, RUN_SLICE = 0.005, 0.0015
-"""Seconds of a pass of the loop after which no call begins, and after which no run goes on. The fewer runs are half
-done at any time, the less memory is touched and collected again and again."""
+"""Seconds of a pass of the loop after which no call begins, and after which no run takes a step. With few runs half done,
+little memory is touched and collected again and again."""
 RESULT, CALL, NOT_BEGUN = -2.0, -1.0, float("inf")
 """The places of a large result that has come and of a call that begins, before all runs, and of a run that has not
 begun, behind them."""
@@ -102,7 +102,7 @@ class Turns:
         while self._waiting and (not spent or spent < _slice_of(self._waiting[0][0])):
             place, _, turn = heappop(self._waiting)
             if turn.done():
-                continue  # whoever waited was cancelled
+                continue  # the waiter was cancelled
             turn.set_result(None)
             if place >= 0:
                 self._runs += 1

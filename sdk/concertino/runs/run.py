@@ -100,19 +100,8 @@ class RunSummary(Generic[OutputT]):
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data, of the names that `Run.to_json` has, without the value of a typed answer."""
-        return {
-            "id": self.id,
-            "question": self.question,
-            "answer": self.answer,
-            "stop": self.stop,
-            "detail": self.detail,
-            "rounds": self.rounds,
-            "statuses": {status.value: number for status, number in self.statuses.items()},
-            "usage": self.usage.to_json(),
-            "seconds": round(self.seconds, 3),
-            "pool": self.pool_id,
-            "trace": str(self.path) if self.path else None,
-        }
+        statuses = {status.value: number for status, number in self.statuses.items()}
+        return _json_of(self, rounds=self.rounds, statuses=statuses)
 
 
 @dataclass
@@ -293,27 +282,32 @@ class Run(Generic[OutputT]):
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data, as `concertino run --json` prints it."""
-        return {
-            "id": self.id,
-            "question": self.question,
-            "answer": self.answer,
-            "stop": self.stop,
-            "detail": self.detail,
-            "usage": self.usage.to_json(),
-            "seconds": round(self.seconds, 3),
-            "critical_path_seconds": round(self.critical_path(), 3),
-            "rounds": [
-                {
-                    "number": r.number,
-                    "text": r.text,
-                    "issues": [issue.to_json() for issue in r.issues],
-                    "observations": [seen.to_json() for seen in r.observations],
-                }
-                for r in self.rounds
-            ],
-            "pool": self.pool_id,
-            "trace": str(self.path) if self.path else None,
-        }
+        rounds = [
+            {
+                "number": r.number,
+                "text": r.text,
+                "issues": [issue.to_json() for issue in r.issues],
+                "observations": [seen.to_json() for seen in r.observations],
+            }
+            for r in self.rounds
+        ]
+        return _json_of(self, critical_path_seconds=round(self.critical_path(), 3), rounds=rounds)
+
+
+def _json_of(run: Run[Any] | RunSummary[Any], **more: Any) -> dict[str, Any]:
+    """What a run and its summary say alike, and what only one of them says, as plain JSON data."""
+    return {
+        "id": run.id,
+        "question": run.question,
+        "answer": run.answer,
+        "stop": run.stop,
+        "detail": run.detail,
+        "usage": run.usage.to_json(),
+        "seconds": round(run.seconds, 3),
+        **more,
+        "pool": run.pool_id,
+        "trace": str(run.path) if run.path else None,
+    }
 
 
 def collect_rounds(events: list[Event]) -> list[Round]:

@@ -61,7 +61,7 @@ def keep_facts(path: Path, before: os.stat_result, facts: dict[str, Any]) -> Non
     if before.st_size < FROM_BYTES or is_being_written(path):
         return
     with contextlib.suppress(OSError, ValueError):
-        # Looked at after the lock: whoever wrote meanwhile has left another length or time.
+        # Looked at after the lock: a write in between has left another length or time.
         if _identity(path.stat()) != _identity(before):
             return
         body = json.dumps({"version": _VERSION, "file": _identity(before), "facts": facts}).encode()

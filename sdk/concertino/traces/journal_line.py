@@ -64,7 +64,7 @@ def encode_json(value: object) -> bytes:
 
 def encode_json_in_steps(value: object) -> bytes:
     """As `encode_json`, for a large value in a thread: others run meanwhile."""
-    # Imported here: whoever only reads traces needs no event loop.
+    # Imported here: reading traces needs no event loop.
     from concertino.core.background import json_in_steps
 
     try:
@@ -124,7 +124,7 @@ def _record(data: bytes, n: int) -> dict[str, Any]:
 
 def _skimmed(data: bytes, keep: int) -> bytes:
     """The JSON of a result without the end of a long content, and of the content before it was cut for a model."""
-    # In the JSON of a text, each quotation mark follows a backslash: what is found is no part of one.
+    # In the JSON of a text, each quotation mark follows a backslash. So what is found stands outside of texts.
     begin = data.find(_CONTENT, 0, LONG_TEXT) + len(_CONTENT)
     if begin < len(_CONTENT):
         return data

@@ -65,7 +65,7 @@ class TraceMemory:
 
     @classmethod
     def of_reading(cls, reading: TraceReading) -> tuple[Trace, TraceMemory]:
-        """The same, for whoever needs to know more of the reading; it has all but what `FACTS_WITHOUT` names."""
+        """The same, from a reading that the caller keeps; the reading has all but what `FACTS_WITHOUT` names."""
         memory = cls()
 
         def take(record: dict[str, Any]) -> None:

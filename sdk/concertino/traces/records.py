@@ -43,7 +43,7 @@ class TraceReading:
 
     Attributes:
         place: of the record that was given last; `weight`: the bytes of its line.
-        whole: whether the records that were given so far are held anyway, so that whoever keeps one needs no copy.
+        whole: whether the records that were given so far are held anyway; a caller who keeps one needs no copy then.
         count: records that are intact, the header included; `size`: their bytes.
         damage: what ended the reading before the end of the file.
     """

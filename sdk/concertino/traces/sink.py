@@ -95,7 +95,7 @@ class JournalSink:
 
     async def pack(self, event: Event) -> bytes:
         """Do the slow part of writing a large event in another thread; `append_packed` does the rest."""
-        # Imported here: whoever only reads traces needs no event loop.
+        # Imported here: reading traces needs no event loop.
         from concertino.core.background import in_background
 
         return await in_background(lambda: self._pack(event, in_steps=True))

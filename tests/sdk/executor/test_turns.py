@@ -1,4 +1,4 @@
-"""Runs and calls of one event loop take turns, so that whoever else is on the loop gets its own."""
+"""Runs and calls of one event loop take turns, so that other tasks of the loop get theirs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_a_young_pass_lets_everybody_through(turns: Turns, loop: Loop) -> 
         loop.now += RUN_SLICE / 10
 
 
-async def test_whoever_asks_in_an_old_pass_waits_and_the_run_that_began_first_goes_on_first(
+async def test_in_an_old_pass_a_run_waits_and_the_run_that_began_first_continues_first(
     turns: Turns, loop: Loop
 ) -> None:
     waiting = queue(turns, loop, NOT_BEGUN, 7, 2, 4)

@@ -201,7 +201,7 @@ async def test_a_handle_that_is_kept_holds_the_run_and_nothing_of_its_work(led_b
         gc.collect()
         return [thing for thing in gc.get_objects() if type(thing) in (RunLoop, Scope)]
 
-    # Kept while the run goes on: what other tests of this process have left, such as a failure that is reported later.
+    # Kept during the run: what other tests of this process have left, such as a failure that is reported later.
     before = at_work()
     handle = led_by(*ROUNDS, FINAL, "<answer>done</answer>").start("What?", pool=pool)
     run = await handle

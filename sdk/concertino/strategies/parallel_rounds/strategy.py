@@ -300,7 +300,7 @@ class ParallelRoundsMachine(Conversation):
         limit = self.settings.history_tokens
         if limit is None:
             return
-        # Only what is new is counted: whoever counted all of it in every round would take quadratic time.
+        # Only what is new is counted. Counting all of it in every round would take quadratic time.
         self.size += size_of(self.messages[self.counted :])
         if self.size > limit:
             messages = compacted(self.messages, limit)
