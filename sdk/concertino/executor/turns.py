@@ -17,8 +17,8 @@ from itertools import count
 from weakref import WeakKeyDictionary, ref
 
 SLICE, RUN_SLICE = 0.005, 0.0015
-"""Seconds of a pass of the loop after which no call begins, and after which no run takes a step. With few runs half done,
-little memory is touched and collected again and again."""
+"""Seconds of a pass of the loop after which no call begins, and after which no run takes a step. With few runs half
+done, little memory is touched and collected again and again."""
 RESULT, CALL, NOT_BEGUN = -2.0, -1.0, float("inf")
 """The places of a large result that has come and of a call that begins, before all runs, and of a run that has not
 begun, behind them."""

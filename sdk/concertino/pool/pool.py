@@ -13,7 +13,6 @@ members are really asked for.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -28,13 +27,15 @@ from concertino.core.usage import Prices
 from concertino.members.model_agent import ModelAgent, answering_with, describe_expert, model_agent
 from concertino.members.patterns import is_full_name, matches
 from concertino.members.routing import RouterSpec
-from concertino.members.specs import ModelSpec, Spec, ToolSpec, canonical_text, function_object
+from concertino.members.specs import ModelSpec, Spec, ToolSpec, function_object
 
 from .consistency import check_consistency, unknown
+from .identity import fingerprint_of, hash_of_members, id_of, with_member
 from .named_models import full_name, how_to_name, named_models, names_of_members, names_of_roles
 from .views import ContextCost, Member, PoolDiff
 
 if TYPE_CHECKING:
+    import hashlib
     import random
 
     from concertino.members.ranking import Ranking
@@ -450,9 +451,8 @@ class Pool:
         # Not checked again: a model of a new name takes nothing away from a pool that was consistent.
         pool._fill((*self.members, model), roles, self._aliases, self._manager, search=self._search)
         pool.__dict__.update({name: getattr(self, name) for name in _OF_TOOLS})
-        pool.__dict__["fingerprints"] = {**self.fingerprints, model.name: _fingerprint(model)}
-        pool.__dict__["_hashed_members"] = hashed = self._hashed_members.copy()
-        hashed.update(_encoded(f",{model.canonical}" if self.members else model.canonical))
+        pool.__dict__["fingerprints"] = {**self.fingerprints, model.name: fingerprint_of(model)}
+        pool.__dict__["_hashed_members"] = with_member(self._hashed_members, model, first=not self.members)
         return pool
 
     def offering(self, *patterns: str) -> Pool:
@@ -585,22 +585,9 @@ class Pool:
             rename: probability with which each tool or agent is shown under a neutral alias.
             prices: price schedules, of which one is drawn.
         """
-        optional = [m for m in self.members if isinstance(m, ToolSpec) and not _matches(m, always)]
-        dropped = {m.name for m in optional if rng.random() >= keep}
-        if optional and len(dropped) == sum(isinstance(m, ToolSpec) for m in self.members):
-            dropped.discard(rng.choice(optional).name)
-        pool = self._copy([m for m in self.members if m.name not in dropped])
-        renamed = {
-            # A name that says nothing, so that a policy learns to read the description.
-            m.name: f"{m.kind}_{rng.randrange(16**6):06x}"
-            for m in pool.members
-            if isinstance(m, ToolSpec) and rng.random() < rename
-        }
-        pool = pool.alias(renamed) if renamed else pool
-        if prices:
-            schedule = rng.choice(list(prices))
-            pool = pool.price({name: value for name, value in schedule.items() if name in pool})
-        return pool
+        from .variation import varied
+
+        return varied(self, rng, keep, always, rename, prices)
 
     # -- identity --------------------------------------------------------------------------------------------------
 
@@ -623,24 +610,16 @@ class Pool:
     @cached_property
     def fingerprints(self) -> dict[str, str]:
         """What tells whether a member has changed, by name: 12 digits of the SHA-256 of what the outside sees of it."""
-        return {member.name: _fingerprint(member) for member in self.members}
+        return {member.name: fingerprint_of(member) for member in self.members}
 
     @cached_property
     def id(self) -> str:
         """16 hex digits of the SHA-256 of `to_json()`: equal pools have equal ids, in every process."""
-        search = f',"search":{canonical_text(said["search"])}' if (said := self._search_setting) else ""
-        whole = self._hashed_members.copy()
-        # As canonical_text(self.to_json()) ends.
-        whole.update(_encoded(f'],"roles":{canonical_text(self._roles)}{search}}}'))
-        return whole.hexdigest()[:16]
+        return id_of(self._hashed_members, self._roles, self._search_setting)
 
     @cached_property
     def _hashed_members(self) -> hashlib._Hash:
-        """The hash of the beginning of that text, up to the last member."""
-        beginning = hashlib.sha256(_encoded(f'{{"aliases":{canonical_text(self._aliases)},"members":['))
-        for place, member in enumerate(self.members):
-            beginning.update(_encoded(f",{member.canonical}" if place else member.canonical))
-        return beginning
+        return hash_of_members(self._aliases, self.members)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Pool) and self.id == other.id
@@ -743,15 +722,6 @@ def _renaming(member: Spec, old: str, new: str) -> Spec:
         return member.with_(models=tuple(new if name == old else name for name in member.models))
     # The code of other agents names its models itself.
     return answering_with(member, new) if isinstance(member, ModelAgent) else member
-
-
-def _fingerprint(member: Spec) -> str:
-    return hashlib.sha256(_encoded(member.canonical)).hexdigest()[:12]
-
-
-def _encoded(text: str) -> bytes:
-    # A description may hold lone surrogates, which strict UTF-8 refuses.
-    return text.encode("utf-8", "surrogatepass")
 
 
 def _sanitise(name: str) -> str:
