@@ -119,6 +119,8 @@ def find(question: str, choice: PoolChoice, as_json: bool) -> None:
     from concertino.pool.search import ToolSearch
     from concertino.runs.action_space import learned
 
+    if not question.strip():
+        raise click.UsageError("the question is empty; say what is to be done, such as 'send an e-mail'")
     chosen = choice.open()
     own = learned(chosen)
     view = own or learned(chosen.with_search(ToolSearch(above=0)))

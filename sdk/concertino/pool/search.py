@@ -40,7 +40,7 @@ _KEPT = 256
 """Questions whose results are kept, and lists."""
 _NAMES_AT_ONCE = 10
 _QUERIES_AT_ONCE = 8
-_WRONG_SEARCH = "expected 'auto', 'never' or a ToolSearch"
+_EXPECTED = "expected 'auto', 'never' or a ToolSearch, or a table of its settings; above = 0 searches always"
 
 Search = Literal["auto", "never"]
 """Whether a pool is searched, where nobody said how."""
@@ -97,7 +97,7 @@ class ToolSearch:
         if given in ("auto", "never"):
             return cast("Search", given)
         if not isinstance(given, Mapping):
-            raise UsageError(f"search={given!r}: {_WRONG_SEARCH}, or a table of its settings")
+            raise UsageError(f"search={given!r}: {_EXPECTED}")
         check_keys("search", given, [field.name for field in fields(cls)], UsageError)
         return cls(**given)
 
@@ -303,7 +303,7 @@ def searched(pool: Pool, search: ToolSearch | Search) -> SearchedPool | None:
             ranking = pool.ranking(ranking)
         except PoolError as error:
             if search != "auto":
-                raise
+                raise PoolError(f"search: ranking {ranking!r}: {error}") from error
             logger.warning(
                 "%d tools and agents are a long list for a prompt, and this pool cannot be searched: %s. With it, runs "
                 'list what fits the question; pool.with_search("never") lists all without this warning',

@@ -27,9 +27,8 @@ def varied(
     prices: Sequence[Mapping[str, Prices]],
 ) -> Pool:
     """A variation; arguments as for `Pool.sample`."""
-    optional = [
-        m for m in pool.members if isinstance(m, ToolSpec) and not any(matches(m, pattern) for pattern in always)
-    ]
+    tools = [member for member in pool.members if isinstance(member, ToolSpec)]
+    optional = [m for m in tools if not any(matches(m, pattern) for pattern in always)]
     dropped = {m.name for m in optional if rng.random() >= keep}
     if optional and len(dropped) == len(tools):
         dropped.discard(rng.choice(optional).name)

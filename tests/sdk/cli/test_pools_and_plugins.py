@@ -68,6 +68,7 @@ def test_tokens_are_counted_by_member_and_in_all(cli: Any) -> None:
 
 
 def test_finding_members_without_a_search_says_what_to_install(cli: Any) -> None:
+    assert "the question is empty" in cli("pool", "find", " ").stderr
     failed = cli("pool", "find", "add two numbers")
     assert failed.exit_code == 2
     assert "pip install 'concertino[search]'" in failed.stderr
