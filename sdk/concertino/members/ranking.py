@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from concertino.core.errors import UsageError
+
 
 @dataclass(frozen=True, slots=True)
 class RankingEntry:
@@ -46,6 +48,24 @@ class Ranking(Protocol):
             question: the text of the last message, or the question of a run or a part of it.
         """
         ...
+
+
+def check_ranking(owner: str, given: object, example: str, package: str) -> None:
+    """Refuse what is neither a ranking nor the name of one.
+
+    Args:
+        owner: the class that was given it.
+        example: a ranking that would do.
+        package: what offers it.
+
+    Raises:
+        UsageError: says what was expected.
+    """
+    if not (isinstance(given, Ranking) or (isinstance(given, str) and "/" in given)):
+        raise UsageError(
+            f"{owner}(ranking={given!r}): expected a ranking of an installed plugin as 'provider/name', such as "
+            f"{example!r} (pip install {package}), or a Ranking"
+        )
 
 
 class RankingIndex(Protocol):

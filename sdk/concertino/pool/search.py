@@ -3,8 +3,8 @@
     pool.with_search(ToolSearch(above=10_000, always=("acme/*",)))
 
 What is listed is found by the question. The tool `find_tools` is listed beside it: it says which providers there are,
-finds members by what they are needed for, and gives the whole schema of a name. Every member can be called, listed or
-not, for only the list is short.
+finds members by what they are needed for, and gives the whole schema of a name. Every member can be called, also one
+that is not listed.
 
 Invariant: what is listed follows from question, pool and settings alone, and takes no more tokens than the settings
 allow, whatever descriptions and schemas say.
@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -23,10 +23,11 @@ from concertino.core.documents import check_keys
 from concertino.core.errors import PoolError, UsageError
 from concertino.core.function_objects import FINDER, FunctionObjects
 from concertino.members.patterns import matches
-from concertino.members.ranking import IndexedRanking, Ranking, RankingEntry, RankingIndex, named_by
+from concertino.members.ranking import IndexedRanking, Ranking, RankingEntry, RankingIndex, check_ranking, named_by
 from concertino.members.specs import ToolSpec, function_object
 
 from .short_functions import shortened, tokens_of
+from .shortlist import entry_of
 
 if TYPE_CHECKING:
     from .pool import Pool
@@ -77,11 +78,7 @@ class ToolSearch:
         if isinstance(self.always, str) or not all(isinstance(item, str) and item for item in self.always):
             raise UsageError(f"ToolSearch(always={self.always!r}): expected patterns of members, such as ['acme/*']")
         object.__setattr__(self, "always", tuple(self.always))
-        if not (isinstance(self.ranking, Ranking) or (isinstance(self.ranking, str) and "/" in self.ranking)):
-            raise UsageError(
-                f"ToolSearch(ranking={self.ranking!r}): expected a ranking of an installed plugin as 'provider/name', "
-                "such as 'search/tools' (pip install concertino-search), or a Ranking"
-            )
+        check_ranking("ToolSearch", self.ranking, "search/tools", "concertino-search")
         if not isinstance(self.learn_from, str):
             raise UsageError(f"ToolSearch(learn_from={self.learn_from!r}): expected the path of a folder of traces")
 
@@ -179,10 +176,8 @@ class SearchedPool:
     def _entries(self) -> list[RankingEntry]:
         answered = self._answered or {}
         return [
-            RankingEntry(
-                spec.name,
-                self._members.card(spec),
-                units=spec.cost.units,
+            replace(
+                entry_of(spec, self._members),
                 arguments=tuple(_properties(spec.input_schema)),
                 answered=tuple(answered.get(spec.name, ())),
             )

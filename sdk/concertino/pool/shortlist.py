@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from concertino.core.documents import check_keys
 from concertino.core.errors import UsageError
 from concertino.core.references import paragraphs
-from concertino.members.ranking import Ranking, RankingEntry, ordered_by
+from concertino.members.ranking import Ranking, RankingEntry, check_ranking, ordered_by
 
 if TYPE_CHECKING:
     from concertino.members.specs import ToolSpec
@@ -51,11 +51,7 @@ class Shortlist:
     handles: bool = False
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.ranking, Ranking) or (isinstance(self.ranking, str) and "/" in self.ranking)):
-            raise UsageError(
-                f"Shortlist(ranking={self.ranking!r}): expected a ranking of an installed plugin as 'provider/name', "
-                "such as 'scorer/best' (pip install concertino-scorer), or a Ranking"
-            )
+        check_ranking("Shortlist", self.ranking, "scorer/best", "concertino-scorer")
         if isinstance(self.most, bool) or not isinstance(self.most, int) or self.most < 1:
             raise UsageError(f"Shortlist(most={self.most!r}): expected 1 or more members")
         if self.best not in ("first", "last"):
@@ -87,7 +83,7 @@ class Shortlist:
             PoolError: the ranking is not installed; names those that are.
         """
         ranking = pool.ranking(self.ranking) if isinstance(self.ranking, str) else self.ranking
-        entries = [_entry(spec, pool) for _, spec in pool.actions]
+        entries = [entry_of(spec, pool) for _, spec in pool.actions]
         parts = paragraphs(question) if self.parts else [question]
         ranked = [ordered_by(ranking, part, entries) for part in parts]
         picked: list[list[str]] = [[] for _ in parts]
@@ -132,7 +128,7 @@ def _value(text: str) -> Any:
     return int(text) if text.isdecimal() else {"true": True, "false": False}.get(text, text)
 
 
-def _entry(spec: ToolSpec, pool: Pool) -> RankingEntry:
+def entry_of(spec: ToolSpec, pool: Pool) -> RankingEntry:
     """What a ranking reads of a member."""
     return RankingEntry(spec.name, pool.card(spec), _usual_usd(spec, pool), spec.cost.units)
 
