@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from concertino.core.model import ChatRequest, Message, Reply
     from concertino.pool.pool import Pool
 
+_LIMITS, _RETRIES, _BREAKER = Limits(), RetryPolicy(), BreakerPolicy()
+"""The defaults, which nobody changes: an executor is often made for one run."""
+
 
 class Executor:
     """Runs plans over pools.
@@ -72,9 +75,9 @@ class Executor:
     ) -> None:
         if not isinstance(limits, Limits | None):
             raise UsageError(f"limits={limits!r}: expected Limits, such as Limits(calls=8)")
-        limits = limits or Limits()
-        self.runtime = Runtime(limits, retries or RetryPolicy())
-        self.bindings = Bindings(limits, breaker or BreakerPolicy())
+        limits = limits or _LIMITS
+        self.runtime = Runtime(limits, retries or _RETRIES)
+        self.bindings = Bindings(limits, breaker or _BREAKER)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._watch: StallWatch[UnderWay] | None = None
 

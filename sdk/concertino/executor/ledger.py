@@ -40,7 +40,8 @@ class Reservation:
         self.amount = Amount(*[a + b for a, b in zip(self.amount, more, strict=True)])
         level: Ledger | None = self.ledger
         while level is not None:
-            level.reserved = Amount(*[a + b for a, b in zip(level.reserved, more, strict=True)])
+            if level.limits is not None:
+                level.reserved = Amount(*[a + b for a, b in zip(level.reserved, more, strict=True)])
             level = level.parent
         return True
 
@@ -65,7 +66,8 @@ class Ledger:
     """The account of a run, or of one agent's call inside it. Belongs to one event loop.
 
     Args:
-        limits: what may be spent at this level; infinity for no limit. Without any, nothing is an overrun.
+        limits: what may be spent at this level; infinity for no limit. Without any, nothing is an overrun, and only
+            `usage` is counted.
         parent: the ledger above, which pays too.
     """
 
@@ -139,8 +141,11 @@ class Ledger:
         self._account.running += 1
         level: Ledger | None = self
         while level is not None:
-            held = level.reserved
-            level.reserved = Amount(held[0] + amount[0], held[1] + amount[1], held[2] + amount[2], held[3] + amount[3])
+            if level.limits is not None:
+                held = level.reserved
+                level.reserved = Amount(
+                    held[0] + amount[0], held[1] + amount[1], held[2] + amount[2], held[3] + amount[3]
+                )
             level = level.parent
         return Reservation(self, amount)
 
@@ -186,14 +191,17 @@ class Ledger:
         over = _exceeds(charged, amount)
         level: Ledger | None = self
         while level is not None:
-            held, spent = level.reserved, level.spent
-            level.reserved = Amount(held[0] - amount[0], held[1] - amount[1], held[2] - amount[2], held[3] - amount[3])
-            level.spent = Amount(
-                spent[0] + charged[0], spent[1] + charged[1], spent[2] + charged[2], spent[3] + charged[3]
-            )
+            if level.limits is not None:
+                held, spent = level.reserved, level.spent
+                level.reserved = Amount(
+                    held[0] - amount[0], held[1] - amount[1], held[2] - amount[2], held[3] - amount[3]
+                )
+                level.spent = Amount(
+                    spent[0] + charged[0], spent[1] + charged[1], spent[2] + charged[2], spent[3] + charged[3]
+                )
+                if over:
+                    level._record_overrun(charged, amount)
             level.usage = level.usage.plus(usage)
-            if over and level.limits is not None:
-                level._record_overrun(charged, amount)
             level = level.parent
         self._account.running -= 1
         if self._account.waiters:

@@ -2,8 +2,8 @@
 
 An event loop runs everything that is ready before it looks at timers and sockets again. With a thousand runs ready,
 that is a thousand steps, and a timer of the caller is a second late. So a run asks for its turn before each of its
-steps, a call before it runs code of its member, and before it takes in a large result. They pass at once while this
-pass of the loop is young; else they wait for one of the next passes.
+steps, a call before it runs code of its member, and before it takes in a large result. They pass at once until a slice
+of time is over; then they wait for one of the next passes of the loop.
 
 Invariant: each waiter gets its turn, the run that began first before all others. So runs that all have work to do end
 one after another, and few of them are half done at any time.
@@ -35,10 +35,10 @@ class Turns:
         "_call_cost",
         "_calls",
         "_loop",
+        "_looking",
         "_numbers",
         "_run_cost",
         "_runs",
-        "_under_way",
         "_waiting",
     )
 
@@ -47,8 +47,8 @@ class Turns:
         self._loop = ref(loop)
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
         self._numbers = count()
-        self._under_way = False
-        self._began = 0.0
+        self._looking = False
+        self._began = loop.time()
         self._runs = self._calls = 0
         self._run_cost, self._call_cost = _RUN_COST, _CALL_COST
 
@@ -69,11 +69,14 @@ class Turns:
         loop = self._loop()
         assert loop is not None, "turns are taken on their running loop"
         now = loop.time()
-        if not self._under_way:
-            self._under_way = True
-            self._began = now
+        late = now - self._began > _slice_of(place)
+        if late and not self._looking:
+            # Nobody looked when the loop began another pass, as long as there was time: to look costs a callback a
+            # pass. So this may be a new pass, and is taken for one.
+            self._looking = True
+            self._began, self._runs, self._calls = now, 0, 0
             loop.call_soon(self._next_pass)
-        elif now - self._began > _slice_of(place) or (self._waiting and place >= 0):
+        elif late or (self._waiting and place >= 0):
             turn: asyncio.Future[None] = loop.create_future()
             heappush(self._waiting, (place, next(self._numbers), turn))
             return turn
@@ -91,7 +94,7 @@ class Turns:
         self._learn(now - self._began)
         self._began, self._runs, self._calls = now, 0, 0
         if not self._waiting:
-            self._under_way = False
+            self._looking = False
             return
         self._serve()
         loop.call_soon(self._next_pass)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
@@ -32,22 +33,29 @@ class RunHandle(Generic[OutputT]):
         self.id = drive.begun.run_id
         # Dropped when the run is over: a handle that is kept holds the run itself, and nothing of its work.
         self._drive: RunLoop | None = drive
+        self._waiters: list[asyncio.Future[None]] = []
         self._run: Run[OutputT] | None = None
         self.task = asyncio.ensure_future(drive.run())
         self.task.add_done_callback(self._over)
         self._timer: asyncio.TimerHandle | None = None
         if drive.sink is not None:
-            self._request = _request_beside(drive.sink.path)
+            self._request = os.fspath(_request_beside(drive.sink.path))
             self._timer = self.task.get_loop().call_later(_LOOK, self._look)
-            self.task.add_done_callback(self._stop_looking)
 
     def _over(self, task: asyncio.Task[Run[OutputT]]) -> None:
+        for waiter in self._waiters:  # they wake up after this
+            if not waiter.done():
+                waiter.set_result(None)
         assert self._drive is not None
         # The result of the task is not asked for: an error that nobody waits for must still be logged.
         self._run = self._drive.collect(over=True)
         if self._drive.scope is None and self._drive.sink is not None:
             self._drive.sink.close()  # cancelled before its first step: no loop closes it
         self._drive = None
+        if self._timer is not None:
+            self._timer.cancel()
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._request)
 
     def _collect(self) -> Run[OutputT]:
         """The run as far as it is now."""
@@ -58,27 +66,26 @@ class RunHandle(Generic[OutputT]):
 
     def _look(self) -> None:
         """Cancel the run if another process asks for it."""
-        if self._request.exists():
+        if os.path.exists(self._request):
             self.task.cancel()
         else:
             self._timer = self.task.get_loop().call_later(_LOOK, self._look)
-
-    def _stop_looking(self, task: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._request.unlink(missing_ok=True)
 
     def __await__(self) -> Generator[Any, None, Run[OutputT]]:
         return self._wait().__await__()
 
     async def _wait(self) -> Run[OutputT]:
-        try:
-            # Shielded: a cancelled caller ends the run through `cancel`, which waits until it has ended in order.
-            return await asyncio.shield(self.task)
-        except asyncio.CancelledError:
-            if not self.task.done():
+        if not self.task.done():
+            # Not the task itself: a cancelled caller ends the run through `cancel`, which waits until it has ended in
+            # order.
+            waiter: asyncio.Future[None] = self.task.get_loop().create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            except asyncio.CancelledError:
                 await self.cancel()
-            raise
+                raise
+        return self.task.result()
 
     def ends_turn_of(self, hold: SessionHold) -> None:
         """Add the run to a session when it has ended, and give the session back."""

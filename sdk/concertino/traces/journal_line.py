@@ -12,7 +12,7 @@ version of the records.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -30,8 +30,20 @@ PREFIX_LENGTH = 9
 # Cycles end in RecursionError, which is caught below; the encoder's own bookkeeping for them costs a third of
 # its time.
 _FORM: dict[str, Any] = {"separators": (",", ":"), "allow_nan": False, "check_circular": False}
-_encode_utf8 = json.JSONEncoder(ensure_ascii=False, **_FORM).encode
-_encode_ascii = json.JSONEncoder(ensure_ascii=True, **_FORM).encode
+
+
+def _encoder(ascii_only: bool) -> Callable[[object], str]:
+    """A function that gives the JSON of a value."""
+    encoder = json.JSONEncoder(ensure_ascii=ascii_only, **_FORM)
+    make, text = json.encoder.c_make_encoder, json.encoder.encode_basestring
+    if make is None or ascii_only:  # other Pythons have none in C
+        return encoder.encode
+    # `encode` makes one of these for every value, which takes as long as to encode a record.
+    kept = make(None, encoder.default, text, None, ":", ",", False, False, False)
+    return lambda value: "".join(kept(value, 0))
+
+
+_encode_utf8, _encode_ascii = _encoder(False), _encoder(True)
 _decode = json.JSONDecoder().raw_decode
 
 LONG_TEXT = 4096

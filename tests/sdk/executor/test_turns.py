@@ -50,7 +50,8 @@ async def turns(loop: Loop) -> Turns:
 
 def queue(turns: Turns, loop: Loop, *places: float) -> list[asyncio.Future[None]]:
     """Those who ask in a pass that is old, in the order of asking."""
-    assert turns.ask(0) is None
+    loop.now += 2 * SLICE
+    assert turns.ask(0) is None  # from here on it is known when a pass ends
     loop.now += 2 * SLICE
     waiting = [turns.ask(place) for place in places]
     return [turn for turn in waiting if turn is not None]
@@ -64,6 +65,18 @@ async def test_a_young_pass_lets_everybody_through(turns: Turns, loop: Loop) -> 
     for place in (0, 3, CALL, RESULT, NOT_BEGUN):
         assert turns.ask(place) is None
         loop.now += RUN_SLICE / 10
+
+
+async def test_the_loop_is_not_asked_for_the_end_of_its_pass_before_a_slice_is_over(turns: Turns, loop: Loop) -> None:
+    for _ in range(8):
+        assert turns.ask(0) is None
+        loop.next_pass(took=RUN_SLICE / 10)
+    assert not loop.ready
+    loop.now += 1.0  # the loop may have slept
+    assert turns.ask(0) is None
+    assert len(loop.ready) == 1
+    loop.next_pass()
+    assert not loop.ready
 
 
 async def test_in_an_old_pass_a_run_waits_and_the_run_that_began_first_continues_first(
