@@ -1,6 +1,7 @@
 """Run every benchmark in processes of its own and print one table.
 
-    make bench                              everything, three processes per scenario: about fifteen minutes
+    make bench                              speed and memory, three processes per scenario: about fifteen minutes
+    make bench ARGS="--all"                 what behaves well, too: faults, crashes, recorded models; about an hour
     make bench ARGS="--only overhead"       one script; may be repeated
     make bench ARGS="--quick"               one short process each: shows that they work
     make bench ARGS="--json"                one JSON object
@@ -28,27 +29,32 @@ SCENARIOS = (
     "whole_runs", "startup", "overhead", "rounds", "waiting", "faults", "graphs", "pools", "clients", "search", "early",
     "bench", "rollouts", "runs",
 )  # fmt: skip
-OTHERS = {
+SPEED = {
     "local": "Local models against the `generate` of transformers",
     "reading": "Reading what models write",
     "schema": "Schemas",
     "journal": "Traces on disk",
     "journals": "Large traces",
     "plugins": "Installed plugins",
+    "sandbox": "The Python sandbox",
+    "mcp_servers": "MCP servers",
+}
+"""Tables of speed and memory."""
+BEHAVIOUR = {
     "reliability": "Reliability under faults",
     "crash": "Killed and resumed",
     "answers": "Typed answers of real schemas",
     "streaming": "Text as it is written",
     "approvals": "Approved, killed and resumed",
-    "sandbox": "The Python sandbox",
-    "mcp_servers": "MCP servers",
     "strategies": "All strategies on the same questions",
     "baselines": "Baselines on recorded models",
     "conductor": "The tiny conductor on pools that it never saw",
     "recorded_pools": "Recorded real models that nobody was trained on",
     "tool_search": "Searching a pool of 13,000 real tools",
 }
-ONCE = ("rollouts", "early", "bench", "runs")
+"""Tables of what comes out: no change of speed moves them."""
+OTHERS = SPEED | BEHAVIOUR
+ONCE = ("rollouts", "early", "bench", "runs", "clients", "graphs")
 """Long ones: one process each."""
 SHORTENED = ("sandbox", "strategies", "conductor", "answers", "streaming", "approvals", "tool_search", "crash")
 """These run with `--quick`: all counts take many minutes, by `python benchmarks/sandbox.py` and so on."""
@@ -81,6 +87,7 @@ def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     names = [*SCENARIOS, *OTHERS]
+    parser.add_argument("--all", action="store_true", help="what behaves well, too; about an hour")
     parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=f"one of {', '.join(names)}")
     parser.add_argument("--repeat", type=int, default=3, help="processes per scenario (default: 3)")
     parser.add_argument("--quick", action="store_true", help="one short process each: shows that they work")
@@ -91,7 +98,7 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     """Run and print; the exit status is 1 if a benchmark failed to run, whatever the figures."""
     options = parse()
-    chosen = options.only or [*SCENARIOS, *OTHERS]
+    chosen = options.only or [*SCENARIOS, *(OTHERS if options.all else SPEED)]
     before = machine()
     rows = scenarios([n for n in SCENARIOS if n in chosen], 1 if options.quick else options.repeat, options.quick)
     others: dict[str, Any] = {}

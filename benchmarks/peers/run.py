@@ -22,7 +22,8 @@ import venv
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 SCENARIOS = ("S0", "S1", "S2", "S2B", "S3", "S4", "S4T", "S5", "S6", "S7", "S8")
 PEERS = {
     "concertino": "concertino_rounds",
@@ -53,17 +54,21 @@ def requirements(module: str) -> list[str]:
 
 
 def environment(peer: str, folder: Path) -> Path | str:
-    """The Python of a peer's environment, made if need be; or why there is none."""
-    if peer.startswith("concertino"):
-        return Path(sys.executable)
-    python = folder / peer / ("Scripts" if os.name == "nt" else "bin") / "python"
-    ready = folder / peer / "ready"
-    if ready.exists():
+    """The Python of a peer's environment, made if need be; or why there is none. Ours gets this tree as it is now."""
+    # Ours too: the first model of pydantic looks through all installed distributions, and .venv has hundreds.
+    ours = peer.startswith("concertino")
+    home = folder / ("concertino" if ours else peer)
+    python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
+    ready = home / "ready"
+    if ready.exists() and not ours:
         return python
-    print(f"  installing {peer} into {folder / peer}", file=sys.stderr, flush=True)
-    venv.create(folder / peer, with_pip=True, clear=True)
-    command = [str(python), "-m", "pip", "install", "--quiet", *requirements(PEERS[peer])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    print(f"  installing {peer} into {home}", file=sys.stderr, flush=True)
+    if not ready.exists():
+        venv.create(home, with_pip=True, clear=True)
+    needed = [str(ROOT)] if ours else requirements(PEERS[peer])
+    done = subprocess.run(
+        [str(python), "-m", "pip", "install", "--quiet", *needed], capture_output=True, text=True, check=False
+    )
     if done.returncode:
         return f"not installed: {done.stderr.strip().splitlines()[-1][:100] if done.stderr else 'pip failed'}"
     ready.touch()
