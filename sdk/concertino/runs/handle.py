@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
@@ -39,7 +38,7 @@ class RunHandle(Generic[OutputT]):
         self.task.add_done_callback(self._over)
         self._timer: asyncio.TimerHandle | None = None
         if drive.sink is not None:
-            self._request = os.fspath(_request_beside(drive.sink.path))
+            self._request = _request_beside(drive.sink.path)
             self._timer = self.task.get_loop().call_later(_LOOK, self._look)
 
     def _over(self, task: asyncio.Task[Run[OutputT]]) -> None:
@@ -54,8 +53,7 @@ class RunHandle(Generic[OutputT]):
         self._drive = None
         if self._timer is not None:
             self._timer.cancel()
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._request)
+            self._request.unlink(missing_ok=True)
 
     def _collect(self) -> Run[OutputT]:
         """The run as far as it is now."""
@@ -66,7 +64,7 @@ class RunHandle(Generic[OutputT]):
 
     def _look(self) -> None:
         """Cancel the run if another process asks for it."""
-        if os.path.exists(self._request):
+        if self._request.exists():
             self.task.cancel()
         else:
             self._timer = self.task.get_loop().call_later(_LOOK, self._look)
