@@ -81,6 +81,12 @@ def test_the_servers_own_words_are_shown(body: Any, shown: str) -> None:
     assert shown in str(http(400, body))
 
 
+@pytest.mark.parametrize(("status", "step"), [(401, "the variable that key_env names"), (404, "check base_url")])
+@pytest.mark.parametrize("body", ["", "Not Found", {"detail": "Not Found"}])
+def test_a_bare_refusal_says_what_to_check(status: int, step: str, body: Any) -> None:
+    assert step in str(http(status, body))
+
+
 def test_a_context_that_is_too_long_is_named_as_such() -> None:
     assert "the context is too long" in str(http(400, openai("maximum context length is 5", "context_length_exceeded")))
 

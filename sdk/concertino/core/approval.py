@@ -25,16 +25,31 @@ class Approve:
 
     Attributes:
         arguments: instead of those that the model wrote; validated like them. None keeps the model's.
+
+    Raises:
+        UsageError: they are not a dict.
     """
 
     arguments: Mapping[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.arguments, Mapping | None):
+            raise UsageError(f"Approve({self.arguments!r}): expected other arguments as a dict, or nothing")
+
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """Do not let it run. The model reads the reason as the call's observation, `EXEC_ERR` with the code `denied`."""
+    """Do not let it run. The model reads the reason as the call's observation, `EXEC_ERR` with the code `denied`.
+
+    Raises:
+        UsageError: the reason is not a text.
+    """
 
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reason, str):
+            raise UsageError(f"Deny({self.reason!r}): expected the reason as a text, such as Deny('too expensive')")
 
 
 Decision = Approve | Deny

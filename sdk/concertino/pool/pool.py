@@ -504,6 +504,7 @@ class Pool:
         Raises:
             PoolError: a visible name that a model could not call, or an unknown member; names near ones.
         """
+        _require_names("alias", names, "{'acme/search': 'search'}")
         for name, visible in names.items():
             self[name]  # raises for an unknown member
             if not isinstance(visible, str) or not visible or _sanitise(visible) != visible:
@@ -513,7 +514,12 @@ class Pool:
         return self._copy(aliases={**self._aliases, **names})
 
     def describe(self, descriptions: Mapping[str, str]) -> Pool:
-        """With other descriptions: `{member name: text}`."""
+        """With other descriptions: `{member name: text}`.
+
+        Raises:
+            PoolError: an unknown member; names near ones.
+        """
+        _require_names("describe", descriptions, "{'acme/search': 'Search the web.'}")
         texts = {self[name].name: text for name, text in descriptions.items()}
         return self._copy(m.with_(description=texts[m.name]) if m.name in texts else m for m in self.members)
 
@@ -525,6 +531,7 @@ class Pool:
         Raises:
             PoolError: no model of that name, or no prices.
         """
+        _require_names("price", prices, "{'openai/small': Prices(input=0.4, output=1.6)}")
         named = {name: "price: " for name in prices if is_full_name(name) and self.find(name) is None}
         more = named_models(named, self.members, self._manager)
         pool = self._copy((*self.members, *more)) if more else self
@@ -730,3 +737,8 @@ def _sanitise(name: str) -> str:
 
 def _matches(member: Spec, patterns: Iterable[str]) -> bool:
     return any(matches(member, pattern) for pattern in patterns)
+
+
+def _require_names(method: str, given: object, example: str) -> None:
+    if not isinstance(given, Mapping):
+        raise PoolError(f"{method}({given!r}): expected a dict by the names of members, such as {example}")

@@ -103,7 +103,9 @@ def decisions_about(known: Trace, given: Mapping[str, Decision | bool]) -> dict[
             there = ", ".join(f"{name} ({record['name']})" for name, record in waiting.items()) or "none"
             if known.finished and not waiting:
                 there = f"none, since the run has ended ({(known.end or {}).get('stop')})"
-            raise UsageError(f"decisions[{call_id!r}]: no such call of run {known.run_id} waits; there are {there}")
+            raise UsageError(
+                f"no call {call_id!r} of run {known.run_id} waits for a decision; those that wait: {there}"
+            )
     return {call_id: as_decision(value, f"decisions[{call_id!r}]") for call_id, value in given.items()}
 
 

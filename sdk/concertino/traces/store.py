@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from concertino.core.errors import TraceError
+from concertino.core.errors import TraceError, UsageError
 
 from .index import index_of
 from .overview import Overview
@@ -24,9 +24,15 @@ def default_folder() -> Path:
 
 
 class TraceStore:
-    """The traces in a folder, newest first."""
+    """The traces in a folder, newest first.
+
+    Raises:
+        UsageError: the folder is not a path.
+    """
 
     def __init__(self, folder: str | Path | None = None) -> None:
+        if not isinstance(folder, str | Path | None):
+            raise UsageError(f"folder={folder!r}: expected the path of a folder of traces, such as 'traces'")
         self.folder = Path(folder) if folder is not None else default_folder()
 
     def path_for(self, run_id: str) -> Path:

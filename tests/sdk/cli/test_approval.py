@@ -82,7 +82,7 @@ def test_the_answers_of_the_terminal_become_decisions(
     ("arguments", "said"),
     [
         (["add", *LEAD, "--approve", "1.1"], "--approve and --deny go with --resume"),
-        (["--resume", "last", "--approve", "9.9"], "no such call of run"),
+        (["--resume", "last", "--approve", "9.9"], "no call '9.9' of run"),
         (["--resume", "last", "--approve", "1.1", "--deny", "1.1=x"], "1.1 is approved and denied; choose one"),
     ],
 )

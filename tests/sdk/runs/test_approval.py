@@ -245,13 +245,13 @@ async def test_without_a_handler_the_run_is_suspended_and_resumed_with_the_decis
 async def test_a_decision_about_a_call_that_does_not_wait_is_refused(tmp_path: Path) -> None:
     bank, path = Bank(), tmp_path / "r.trace.jsonl"
     await ct.Orchestrator(script(calls(("pay", {"amount": 5})))).run("q", pool=bank.pool(), trace=path)
-    with pytest.raises(ct.UsageError, match=r"decisions\['9.9'\]: no such call .* waits; there are 1.1 \(pay\)"):
+    with pytest.raises(ct.UsageError, match=r"no call '9.9' of run .*; those that wait: 1.1 \(pay\)"):
         await ct.Orchestrator(script()).resume(path, pool=bank.pool(), decisions={"9.9": True})
     wrong: Any = {"1.1": "yes"}
     with pytest.raises(ct.UsageError, match="expected Approve"):
         await ct.Orchestrator(script()).resume(path, pool=bank.pool(), decisions=wrong)
     await ct.Orchestrator(script()).resume(path, pool=bank.pool(), decisions={"1.1": True})
-    with pytest.raises(ct.UsageError, match=r"there are none, since the run has ended \(answered\)"):
+    with pytest.raises(ct.UsageError, match=r"those that wait: none, since the run has ended \(answered\)"):
         await ct.Orchestrator(script()).resume(path, pool=bank.pool(), decisions={"1.1": True})
 
 

@@ -98,6 +98,13 @@ def from_error(error: Any, where: str, *, begun: bool) -> ProviderError:
     return failed
 
 
+_STEPS = {
+    401: "; check the key in the variable that key_env names",
+    404: "; check base_url, up to and including /v1, and the name of the model",
+}
+"""What to do next. Many servers say no more than `Not Found`."""
+
+
 def _error(status: int, said: str, code: str, answered: str, after: float | None) -> ProviderError:
     about = f"{code} {said}"
     kind = ""
@@ -114,7 +121,7 @@ def _error(status: int, said: str, code: str, answered: str, after: float | None
         failure = FailureClass.MAYBE_EXECUTED
     else:
         failure = FailureClass.AUTH if status == 403 else FailureClass.CALLER
-    text = redact(f"{answered}: {kind}{shorten(said) or '(no text)'}")
+    text = redact(f"{answered}: {kind}{shorten(said) or '(no text)'}{_STEPS.get(status, '')}")
     return ProviderError(text, failure=failure, retry_after=after, status=status)
 
 

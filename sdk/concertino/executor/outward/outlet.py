@@ -67,9 +67,11 @@ class Outlet:
 
         Raises:
             PoolError: the pool has no such member.
-            UsageError: it is a model.
+            UsageError: it is a model, or the pool is none.
         """
         now = pool.current if isinstance(pool, LivePool) else pool
+        if not isinstance(now, Pool):
+            raise UsageError(f"pool={pool!r}: expected a Pool: Pool.of(tool, ...) makes one")
         spec = now[name]
         if not isinstance(spec, ToolSpec):
             raise UsageError(f"{name!r} is a {spec.kind}; offer it as an agent with pool.offering({spec.name!r})")
