@@ -320,7 +320,7 @@ def test_a_damaged_large_trace_is_cut_off_and_repeated_from_there(path: Path) ->
 def test_a_refused_resume_leaves_the_file_as_it_is_and_unlocked(path: Path) -> None:
     torn = path.read_bytes()[:-4]
     path.write_bytes(torn)
-    with pytest.raises(ct.UsageError, match="no call '9.9' of run"):
+    with pytest.raises(ct.UsageError, match=r"no call '9.9' of run"):
         leader(Reader()).resume_sync(path, pool=POOL, decisions={"9.9": True})
     assert path.read_bytes() == torn
     assert leader(Reader()).resume_sync(path, pool=POOL).answer == "read"
