@@ -49,6 +49,12 @@ ENDLESS = """{%- for message in messages %}{{ '<|im_start|>' + message.role + '\
 {{- '' if loop.last else '<|im_end|>\\n' }}{% endfor %}
 {%- if add_generation_prompt %}{{ '<|im_end|>\\n<|im_start|>assistant\\n' }}{% endif %}"""
 """The last turn has no end."""
+ALTERNATING = """{%- if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}
+{%- for message in messages %}
+{%- if (message.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif %}
+{{- '<|im_start|>' + message.role + '\\n' + (message.content | trim) + '<|im_end|>\\n' }}{% endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
+"""It takes user and assistant in turn, and no system, as Gemma's."""
 WORDY = """{%- for message in messages %}{{ message.role + ': ' + message.content + '\\n###\\n' }}{% endfor %}
 {%- if add_generation_prompt %}{{ 'assistant: ' }}{% endif %}"""
 """A turn ends with a text of several tokens."""
@@ -200,6 +206,28 @@ def test_a_turn_that_was_cut_off_is_closed_before_the_conversation_goes_on(codec
     assert codec.onward(fresh, False) == (*codec.end_ids[:1], *codec.onward(fresh, True))
     assert codec.decode(codec.onward(fresh, True)) == "\n<|im_start|>user\nAnd back?<|im_end|>\n<|im_start|>assistant\n"
     assert codec.ended(codec.turn(Message("assistant", "Ten.")))
+
+
+def test_where_a_template_wants_user_and_assistant_in_turn_messages_of_one_role_join() -> None:
+    codec = ChatCodec.load(tokenizer(), ALTERNATING)
+    talk = [
+        Message("system", "Be brief."),
+        Message("user", "How far?"),
+        Message("assistant", "Ten."),
+        Message("user", "And back?"),
+        Message("user", "The rounds are over: answer."),
+    ]
+    ids = (*codec.prompt(talk[:2]), *codec.turn(talk[2]), *codec.onward(talk[3:], True))
+    assert ids == codec.prompt(talk)
+    assert codec.decode(ids) == (
+        "<|im_start|>user\nBe brief.\n\nHow far?<|im_end|>\n<|im_start|>assistant\nTen.<|im_end|>\n"
+        "<|im_start|>user\nAnd back?\n\nThe rounds are over: answer.<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+def test_where_a_template_takes_every_role_nothing_is_joined(codec: ChatCodec) -> None:
+    talk = [Message("system", "Be brief."), Message("user", "How far?"), Message("user", "Answer.")]
+    assert codec.decode(codec.prompt(talk)).count("<|im_start|>") == 4
 
 
 def test_special_tokens_that_somebody_says_are_ordinary_text(codec: ChatCodec) -> None:
@@ -410,6 +438,7 @@ def test_a_saved_codec_is_loaded_as_it_was_and_leaves_the_tokenizer_that_it_was_
 # -- templates as they are in use ----------------------------------------------------------------------------------
 
 HARMONY = ("<|start|>", "<|message|>", "<|channel|>", "<|return|>", "<|call|>", "<|constrain|>", "<|end|>")
+GEMMA = ("<start_of_turn>", "<end_of_turn>")
 LLAMA = ("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>")
 
 
@@ -444,7 +473,15 @@ def test_harmony_is_refused_because_its_turns_have_two_ends() -> None:
 
 @pytest.mark.parametrize(
     ("name", "more", "tools"),
-    [("qwen2_5", (), True), ("qwen3_instruct_2507", (), True), ("llama3", LLAMA, False), ("phi3", HARMONY, False)],
+    [
+        ("qwen2_5", (), True),
+        ("qwen3_instruct_2507", (), True),
+        ("llama3", LLAMA, False),
+        ("phi3", HARMONY, False),
+        ("phi3_5", HARMONY, False),
+        ("gemma", GEMMA, False),
+        ("gemma3", GEMMA, False),
+    ],
 )
 def test_templates_that_write_a_message_the_same_whatever_follows_are_taken(
     name: str, more: tuple[str, ...], tools: bool

@@ -125,7 +125,7 @@ async def test_a_template_that_refuses_a_conversation_is_the_callers_mistake(
     file = tmp_path / "strict.jinja"
     file.write_text("{{ raise_exception('roles must alternate') }}")
     model = open_model(rambler, template=str(file))
-    with pytest.raises(ProviderError, match=r"refused a conversation of user, user: roles must alternate") as caught:
+    with pytest.raises(ProviderError, match=r"refused a conversation of user: roles must alternate") as caught:
         await model.chat(ChatRequest([Message("user", "a"), Message("user", "b")]))
     assert caught.value.failure is FailureClass.CALLER
 

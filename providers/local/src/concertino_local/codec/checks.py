@@ -34,6 +34,14 @@ _TALK = (
     Message("assistant", "The same.\n\nNo, less."),
     Message("user", "Thanks."),
 )
+_TWICE = (
+    Message("user", "How far is it?"),
+    Message("user", "By the short way."),
+    Message("assistant", "Ten miles."),
+    Message("user", "And back?"),
+    Message("user", "Answer now."),
+)
+"""A workflow asks once more where the rounds are over."""
 _THOUGHT = (
     Message("user", "How far?"),
     Message("assistant", "<think>\nI look it up.\n</think>\n\nTen miles."),
@@ -98,6 +106,7 @@ def _check(tokenizer: Any, template: ChatTemplate) -> Turns:
     # Some templates write a system message of their own where none is given.
     _check_talk(turns, _TALK[1:], ())
     _check_talk(turns, _TALK, ())
+    _check_talk(turns, _TWICE, ())
     if "</think>" in template.render([QUESTION], opens=True):
         return turns  # it has the policy write without thoughts
     try:

@@ -6,6 +6,8 @@ import contextlib
 import importlib.util
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,16 @@ class ChatTemplate:
         """Whether it writes the tools that it is given."""
         return "tools" in self.text
 
+    @cached_property
+    def alternates(self) -> bool:
+        """Whether it refuses two messages of the user in a row, as Gemma's and Mistral's do."""
+        return not self._accepts("user", "user")
+
+    @cached_property
+    def knows_system(self) -> bool:
+        """Whether it takes a message of the system."""
+        return self._accepts("system", "user")
+
     @property
     def knows_thoughts(self) -> bool:
         """Whether it reads the reasoning of a message."""
@@ -48,6 +60,9 @@ class ChatTemplate:
 
     def render(self, forms: Sequence[Form], tools: Sequence[Mapping[str, Any]] = (), *, opens: bool) -> str:
         """The text of a conversation.
+
+        Where the template refuses them, a message of the system, or one of the user behind another one, joins its
+        neighbour, an empty line between.
 
         Args:
             forms: the messages.
@@ -57,21 +72,48 @@ class ChatTemplate:
         Raises:
             UsageError: the template refuses the conversation.
         """
+        forms = self._joined(forms)
         # Templates ask whether there are tools by `if tools`, and some write a heading for an empty list.
         shown = self.vocabulary.defuse([dict(tool) for tool in tools]) or None
         try:
-            text = self._tokenizer.apply_chat_template(
+            return self._write(forms, shown, opens=opens)
+        except Exception as error:  # a template is code of its own, and raises what it likes
+            roles = ", ".join(form["role"] for form in forms) or "no messages"
+            raise UsageError(f"the chat template refused a conversation of {roles}: {error}") from error
+
+    def _joined(self, forms: Sequence[Form]) -> Sequence[Form]:
+        """The messages as the template takes them."""
+        if any(form["role"] == "system" for form in forms) and not self.knows_system:
+            forms = [{**form, "role": "user"} if form["role"] == "system" else form for form in forms]
+        if not any(one["role"] == other["role"] == "user" for one, other in pairwise(forms)) or not self.alternates:
+            return forms
+        joined: list[Form] = []
+        for form in forms:
+            if joined and form["role"] == joined[-1]["role"] == "user":
+                joined[-1] = {**joined[-1], "content": f"{joined[-1]['content']}\n\n{form['content']}"}
+            else:
+                joined.append(form)
+        return joined
+
+    def _accepts(self, *roles: str) -> bool:
+        """Whether it writes a conversation of these roles."""
+        try:
+            self._write([{"role": role, "content": f"a stand-in of {role}"} for role in roles], None, opens=True)
+        except Exception:  # a template is code of its own, and raises what it likes
+            return False
+        return True
+
+    def _write(self, forms: Sequence[Form], tools: Any, *, opens: bool) -> str:
+        return str(
+            self._tokenizer.apply_chat_template(
                 list(forms),
-                tools=shown,
+                tools=tools,
                 chat_template=self.text,
                 add_generation_prompt=opens,
                 tokenize=False,
                 **self.options,
             )
-        except Exception as error:  # a template is code of its own, and raises what it likes
-            roles = ", ".join(form["role"] for form in forms) or "no messages"
-            raise UsageError(f"the chat template refused a conversation of {roles}: {error}") from error
-        return str(text)
+        )
 
     def form(self, message: Message, *, trusted: bool = False, inline_thoughts: bool = True, name: str = "") -> Form:
         """A message as templates know it.
