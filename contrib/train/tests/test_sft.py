@@ -102,6 +102,22 @@ def written(student: Any, question: RoleConversation) -> str:
 # -- learning ----------------------------------------------------------------------------------------------------------
 
 
+def test_a_mixture_of_experts_can_be_sampled_after_it_was_taught_and_is_saved_as_it_was(tmp_path: Path) -> None:
+    import torch
+    from concertino_train.policies import Prompt, TransformersPolicy
+    from transformers import AutoModelForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM
+
+    torch.manual_seed(0)
+    shape = model().config.to_dict() | {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
+    experts = Qwen3MoeForCausalLM(Qwen3MoeConfig(**{k: v for k, v in shape.items() if k != "model_type"}))
+    taught(tmp_path, student=experts, steps=2)
+    for student in (experts, AutoModelForCausalLM.from_pretrained(tmp_path / "model")):
+        assert student.config.output_router_logits is False
+        policy = TransformersPolicy(student, ByteCodec())
+        sample = policy.generate([Prompt((1, 2, 3), 4, seed=0)])[0]
+        assert 1 <= len(sample.ids) <= 4
+
+
 def test_what_is_taught_is_learnt_and_what_is_context_is_not(tmp_path: Path) -> None:
     student = model()
     data = [conversation(number, answer="-> ok") for number in range(25)]

@@ -45,6 +45,8 @@ def make_trainer(
         def create_model_card(self, *_: Any, **__: Any) -> None: ...
 
     callback = SftCallback(settings, identity_of(settings, codec, rows), len(order) // settings.batch, len(rows))
+    shape = model.config.get_text_config()
+    router_logits = getattr(shape, "output_router_logits", None)
     trainer = Trainer(
         model=model,
         args=sft_arguments(settings, len(order)),
@@ -54,6 +56,10 @@ def make_trainer(
         peft_config=adapter,
         callbacks=[callback],
     )
+    if router_logits is not None:
+        # TRL sets it for a mixture of experts, and asks for them with each batch besides. Written with the weights, it
+        # would break sampling.
+        shape.output_router_logits = router_logits
     trainer.remove_callback(PrinterCallback)
     trainer.processing_class = None  # the codec is written with the weights, and decides about padding and ends
     return trainer, callback
