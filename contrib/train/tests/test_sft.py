@@ -112,7 +112,7 @@ def test_a_mixture_of_experts_can_be_sampled_after_it_was_taught_and_is_saved_as
     experts = Qwen3MoeForCausalLM(Qwen3MoeConfig(**{k: v for k, v in shape.items() if k != "model_type"}))
     taught(tmp_path, student=experts, steps=2)
     for student in (experts, AutoModelForCausalLM.from_pretrained(tmp_path / "model")):
-        assert student.config.output_router_logits is False
+        assert (student.config.output_router_logits, student.config.use_cache) == (False, True)
         policy = TransformersPolicy(student, ByteCodec())
         sample = policy.generate([Prompt((1, 2, 3), 4, seed=0)])[0]
         assert 1 <= len(sample.ids) <= 4

@@ -241,6 +241,8 @@ def _generation(target: Path, codec: ChatCodec, config: TrainConfig | None) -> N
         "top_p": 1.0,
         # Otherwise transformers would take its default of 50, which training never had.
         "top_k": 0,
+        # Training switches it off in the settings of the weights, and every generation would be slow.
+        "use_cache": True,
         **sampling,
         "eos_token_id": ends if len(ends) > 1 else ends[0],
         "pad_token_id": codec.pad_id,

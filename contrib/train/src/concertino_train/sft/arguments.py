@@ -56,9 +56,10 @@ def make_trainer(
         peft_config=adapter,
         callbacks=[callback],
     )
+    # Each batch says both besides. Written with the weights, no cache would slow every generation down, and the logits
+    # of the router of a mixture of experts would break sampling.
+    shape.use_cache = True
     if router_logits is not None:
-        # TRL sets it for a mixture of experts, and asks for them with each batch besides. Written with the weights, it
-        # would break sampling.
         shape.output_router_logits = router_logits
     trainer.remove_callback(PrinterCallback)
     trainer.processing_class = None  # the codec is written with the weights, and decides about padding and ends
