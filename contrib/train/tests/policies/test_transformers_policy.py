@@ -340,12 +340,12 @@ def test_a_codec_with_more_tokens_than_the_model_is_refused() -> None:
         TransformersPolicy(network(vocab_size=100, pad_token_id=0), Codec()).generate(mixed())
 
 
-def test_a_model_whose_state_is_no_keys_and_values_is_refused() -> None:
+def test_a_model_whose_state_is_no_keys_and_values_is_refused_before_anything_is_sampled() -> None:
     from transformers import MambaConfig, MambaForCausalLM
 
     mamba = MambaForCausalLM(MambaConfig(vocab_size=VOCABULARY, hidden_size=16, state_size=4, num_hidden_layers=1))
     with pytest.raises(UsageError, match=r"cannot be sampled in a batch here.*VLLMPolicy"):
-        TransformersPolicy(mamba, Codec()).generate(mixed())
+        TransformersPolicy(mamba, Codec())
 
 
 def test_parameters_that_are_spread_over_processes_are_refused(model: Any) -> None:

@@ -41,6 +41,9 @@ class TransformersPolicy(Policy):
 
     Attributes:
         work: what generation has done so far.
+
+    Raises:
+        UsageError: an argument is out of bounds, or the model has layers whose state is not keys and values.
     """
 
     def __init__(
@@ -71,6 +74,8 @@ class TransformersPolicy(Policy):
         self.work = SamplingWork()
         self._device = None if device is None else torch.device(device)
         self._context = context
+        if isinstance(model, torch.nn.Module):
+            _network(_unwrap(model))  # before anything is trained that could never be sampled
 
     @property
     def model(self) -> torch.nn.Module:
