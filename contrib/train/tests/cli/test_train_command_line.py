@@ -388,6 +388,25 @@ def test_a_dry_run_tells_settings_memory_cost_and_launch_and_does_nothing(settin
     assert done("collect", "--config", settings, "--dry-run")["runs"] == 16
 
 
+def test_a_dry_run_says_that_a_model_does_not_fit_and_what_to_try(settings: Path) -> None:
+    large = "model.new={layers: 64, hidden: 8192, heads: 64, vocabulary: 8000}"
+    told = run("rl", "--config", settings, "--dry-run", "model.start=given", large).stdout
+    assert "DOES NOT FIT on this machine" in told
+    assert "model.adapter={rank: 16}" in told
+    assert "DOES NOT FIT" not in run("rl", "--config", settings, "--dry-run", "model.start=given").stdout
+
+
+@pytest.mark.parametrize("command", ["rl", "sft"])
+def test_all_weights_are_not_trained_in_16_bits(command: str, settings: Path, tmp_path: Path) -> None:
+    for more in ((), ("--dry-run",)):
+        words = (command, "--config", settings, "--output", tmp_path / "o", "model.dtype=bfloat16", *more)
+        result = run(*words)
+        told = result.stderr
+        assert result.exit_code == 2
+        assert "updates of all weights would be rounded to nothing" in told
+        assert "trainer.precision=bfloat16" in told
+
+
 def test_the_size_of_a_new_model_is_told_before_it_is_made(settings: Path, out: Path) -> None:
     import math
 

@@ -6,6 +6,7 @@ is loaded; what cannot be known is None and is told as unknown, never as 0.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from tqdm import tqdm
 
 from concertino_train.config.named import make_strategy
 from concertino_train.factories.learners import policy_names
+from concertino_train.factories.models import check_dtype
 from concertino_train.factories.pools import make_pool
 from concertino_train.factories.questions import Questions, evaluation_assignments
 
@@ -195,7 +197,12 @@ def estimate(config: TrainConfig, work: str = "rl", *, measure: bool = False, ra
     """
     notes: list[str] = []
     shape = shape_of(config, notes)
+    if work != "eval":
+        check_dtype(config)
     memory = _memory(config, shape, work, notes) if shape is not None else MemoryEstimate()
+    # A speed is given for another machine, whose memory is not known.
+    if rate is None and (short := _short_of(config, memory)) is not None:
+        notes.insert(0, short)
     measured = measure and rate is None
     rate = machine_rate(config) if measured else rate
     steps = {"sft": config.trainer.sft.steps or 0, "rl": config.trainer.rl.steps}.get(work, 0)
@@ -216,6 +223,34 @@ def estimate(config: TrainConfig, work: str = "rl", *, measure: bool = False, ra
         flops = float(shape.parameters) * (2 * (tokens + rollouts * prompt) + update)
     spending = _spending(config, pool, rollouts)
     return Estimate(memory, spending, prompt, rollouts, tokens, flops, tuple(notes), *machine)
+
+
+def _short_of(config: TrainConfig, memory: MemoryEstimate) -> str | None:
+    """What to do where a process has less memory than the training takes; None where it has enough, or nobody knows."""
+    there = _memory_here(config)
+    if memory.total is None or there is None or memory.total <= there:
+        return None
+    ways = ["model.adapter={rank: 16}"] if config.model.adapter is None else []
+    ways += ["rollout.batch", "trainer.rl.micro_batch", "trainer.gradient_checkpointing=true"]
+    return (
+        f"DOES NOT FIT on this machine, which has {_size(there)} for a process: try {', '.join(ways)}, a smaller model"
+    )
+
+
+def _memory_here(config: TrainConfig) -> int | None:
+    """Bytes that one process has here: of its GPU, else its share of the memory; None where nobody tells."""
+    if config.trainer.device != "cpu":
+        try:
+            import torch
+        except ImportError:
+            return None
+        if torch.cuda.is_available():
+            return int(torch.cuda.get_device_properties(0).total_memory)
+    try:
+        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+    return whole // config.trainer.processes
 
 
 def machine_rate(config: TrainConfig) -> float | None:

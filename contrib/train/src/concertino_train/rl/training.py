@@ -24,7 +24,7 @@ from concertino_train.audit.batch import AuditRow
 from concertino_train.audit.checks import audit
 from concertino_train.config.named import make_reward
 from concertino_train.factories.learners import make_engine, make_learner, without_dropout
-from concertino_train.factories.models import beginning_of, first_texts, load_model
+from concertino_train.factories.models import beginning_of, check_dtype, first_texts, load_model
 from concertino_train.factories.questions import Questions, evaluation_assignments
 from concertino_train.rewards.reward import Reward
 from concertino_train.rewards.term import UnpricedError
@@ -142,6 +142,7 @@ def check_rl(config: TrainConfig) -> None:
         UsageError: a tracker is missing; groups are too small, or all rollouts of one would be the same.
     """
     check_trackers(config.logging.trackers)
+    check_dtype(config)
     if config.rollout.group_size < 2:
         raise UsageError(
             f"rollout.group_size={config.rollout.group_size}: a group of one has nothing to compare with; "
