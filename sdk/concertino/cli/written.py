@@ -7,14 +7,13 @@ begins the text anew. Only the orchestrator's own requests count: what an agent'
 from __future__ import annotations
 
 import re
-import sys
 import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
 from concertino.core.display_text import clean
+
+from .terminal import say
 
 _MARKUP = re.compile(r"</?[a-z_]+(>|$)")
 _KEPT = 2000
@@ -80,7 +79,7 @@ class AnswerPrinter:
         new = self._written.apply(record)
         if new and self.shown:
             self.end()
-            click.echo("(written again)", err=True)
+            say("(written again)", error=True)
             self.shown = self._held = ""
         if record["kind"] != "answer" or "/" in record["id"]:
             return
@@ -89,8 +88,7 @@ class AnswerPrinter:
         self._held = text[-1] if text.endswith("\r") else ""
         piece = text.removesuffix("\r")
         if piece:
-            click.echo(clean(piece), nl=False)
-            sys.stdout.flush()
+            say(piece, nl=False)
             self._in_line = not piece.endswith("\n")
         self.shown = self._written.answer
 
@@ -101,5 +99,5 @@ class AnswerPrinter:
     def end(self) -> None:
         """End the line that was begun, before anything else is written."""
         if self._in_line:
-            click.echo()
+            say()
             self._in_line = False

@@ -6,13 +6,13 @@ the others. Each is a `Refusal`, which `concertino doctor` and `concertino mcp l
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from concertino import AgentSpec, ToolSpec
+from concertino.core.logs import logger_of
 
 from concertino_mcp.members.agent import server_agent
 from concertino_mcp.settings import McpServerSettings
@@ -24,7 +24,7 @@ from .specs import ToolRefused, to_spec
 if TYPE_CHECKING:
     import mcp_types as types
 
-logger = logging.getLogger("concertino.mcp")
+logger = logger_of("mcp")
 
 MAX_TOOLS = 1000
 """Tools of one server that are taken; `include` says which."""
