@@ -53,8 +53,7 @@ _SHORT = 16
 def clean(text: object) -> str:
     """A text without anything that a terminal obeys or a reader does not see; line breaks and tabs stay."""
     said = str(text)
-    # Almost every text is plain, and these look at it faster than a pattern does.
-    if said.isascii() and said.replace("\n", "").replace("\t", "").isprintable():
+    if _is_plain(said):
         return said
     # With a line feed, CR is a line end of Windows; alone it moves the cursor and is made visible below.
     return _without_hidden(said.replace("\r\n", "\n"), _shown)
@@ -65,9 +64,19 @@ def clean_json(text: str) -> str:
     return text if text.isascii() and "\x7f" not in text else _without_hidden(text, _escaped)
 
 
+def is_plain_name(name: str) -> bool:
+    """Whether a name shows all that it holds: two that look alike are then the same. Refuse another one."""
+    return one_line(name) == name
+
+
 def without_hidden(text: str) -> str:
     """A text without the characters that `clean` makes visible."""
-    return text if text.isascii() and text.isprintable() else _without_hidden(text, lambda _: "")
+    return text if _is_plain(text) else _without_hidden(text, lambda _: "")
+
+
+def _is_plain(text: str) -> bool:
+    # Almost every text is, and these look at it faster than a pattern does.
+    return text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()
 
 
 def _without_hidden(text: str, instead: Callable[[str], str]) -> str:
@@ -115,7 +124,6 @@ def one_line(text: object, width: int = 0) -> str:
 
 def _flat(text: object) -> str:
     said = str(text)
-    # Almost every text is plain, and these look at it faster than a pattern does.
     if said.isascii() and said.isprintable() and "  " not in said:
         return said.strip(" ")
     return " ".join(clean(said).split())

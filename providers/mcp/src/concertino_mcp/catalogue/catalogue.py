@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from concertino import AgentSpec, ToolSpec
+from concertino.core.display_text import one_line
 from concertino.core.logs import logger_of
 
 from concertino_mcp.members.agent import server_agent
@@ -157,11 +158,16 @@ def _build(server: McpServerSettings, listing: Listing, names: ToolNames) -> Ser
         listing.instructions,
         tools,
         agent,
-        tuple(Refusal(server.name, tool[:200], reason) for tool, reason in refused),
-        tuple(Refusal(server.name, tool[:200], note) for tool, note in notes),
+        tuple(_told(server, tool, reason) for tool, reason in refused),
+        tuple(_told(server, tool, note) for tool, note in notes),
         listing.error,
         listing.seconds,
     )
+
+
+def _told(server: McpServerSettings, tool: str, text: str) -> Refusal:
+    """What is said of a tool; a server wrote its name, and parts of the text."""
+    return Refusal(server.name, one_line(tool, 200), one_line(text))
 
 
 def _specs(
