@@ -195,7 +195,7 @@ def console(**options: Any) -> Console:
 
 
 # What rich and click write beside text: colours, moves of the cursor, a hidden cursor, an empty line.
-_MOVES = re.compile(r"((?:\x1b\[[0-9;:]*m|\x1b\[[0-9;]*[ABCDEFGHJKf]|\x1b\[\?(?:25|1049|2026)[hl]|[\r\x08])+)")
+_MOVES = re.compile(r"((?:\x1b\[[0-9;:]*m|\x1b\[[0-9;]*[ABCDEFGHJKf]|\x1b\[\?25[hl]|[\r\x08])+)")
 
 
 def guard(text: str) -> str:

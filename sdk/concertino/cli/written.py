@@ -18,6 +18,8 @@ from .terminal import say
 _MARKUP = re.compile(r"</?[a-z_]+(>|$)")
 _KEPT = 2000
 """Characters of a text that the tail is made of."""
+_LETTER = 32
+"""Characters of which one letter or emoji is made at most."""
 
 
 class Written:
@@ -84,13 +86,15 @@ class AnswerPrinter:
         if record["kind"] != "answer" or "/" in record["id"]:
             return
         text = self._held + record["text"]
-        # One half of a line end may come with the next piece.
-        self._held = text[-1] if text.endswith("\r") else ""
-        piece = text.removesuffix("\r")
+        end = _last_letter(text)
+        self._held = text[end:]
+        self._write(text[:end])
+        self.shown = self._written.answer
+
+    def _write(self, piece: str) -> None:
         if piece:
             say(piece, nl=False)
             self._in_line = not piece.endswith("\n")
-        self.shown = self._written.answer
 
     def shows(self, request: str) -> bool:
         """Whether the answer that stands there is of this request."""
@@ -98,6 +102,23 @@ class AnswerPrinter:
 
     def end(self) -> None:
         """End the line that was begun, before anything else is written."""
+        self._write(self._held.removesuffix("\r"))
+        self._held = ""
         if self._in_line:
             say()
             self._in_line = False
+
+
+def _last_letter(text: str) -> int:
+    """Where the last letter or sign begins whose rest may come with the next piece; the end of the text if none may."""
+    if text.endswith("\r"):
+        return len(text) - 1  # one half of a line end
+    if text.isascii() or text[-1].isascii():
+        return len(text)
+    from unicodedata import category
+
+    for place in range(len(text) - 1, max(-1, len(text) - _LETTER), -1):
+        # Marks, selectors, tags and joiners belong to what stands before them.
+        if category(text[place])[0] not in "MC" and text[place - 1 : place] != "\u200d":
+            return place
+    return 0 if len(text) < _LETTER else len(text)
