@@ -100,7 +100,7 @@ INNOCENT = (
 
 # What we write ourselves: colours, and in a live view moves of the cursor.
 COLOURS = re.compile(r"\x1b\[(?:0|[123]|3[1-6]|;)+m")
-MOVES = re.compile(r"\x1b\[(?:\?25[hl]|[0-9]*[AGK])|\r")
+MOVES = re.compile(r"\x1b\[(?:\?25[hl]|[0-9]*[AGK]|(?:9[0-7]|38;5;\d+)m)|\r")
 
 _SELECTORS = {*map(chr, range(0xFE00, 0xFE10)), *map(chr, range(0xE0100, 0xE01F0)), *"\u180b\u180c\u180d\u180f"}
 _FILLERS = set("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5")
@@ -113,7 +113,7 @@ def harm(written: str, *, live: bool = False) -> list[str]:
     Args:
         live: whether the cursor may be moved.
     """
-    text = COLOURS.sub("", written)
+    text = COLOURS.sub("", written.replace(ATTACKS["colour"], "\0"))
     text = (MOVES.sub("\n", text) if live else text).replace("\r\n", "\n")
     text = _FLAG.sub("", text)
     found = []
