@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
 
-from concertino.core.display_text import without_hidden
+from concertino.core.display_text import one_line, without_hidden
 from concertino.core.errors import SpecError
 from concertino.core.usage import FREE, Cost, Prices
 
@@ -79,7 +79,7 @@ class _NamedSpec:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self._form.fullmatch(self.name):
             raise SpecError(
-                f"{self.kind} name {self.name!r}: expected letters, digits, {self._characters}, "
+                f"{self.kind} name {one_line(repr(self.name))}: expected letters, digits, {self._characters}, "
                 "beginning with a letter or digit, optionally after 'provider/'"
             )
 
