@@ -161,12 +161,13 @@ def concertino_describe(spec: ct.ToolSpec | ct.ModelSpec) -> str | None:
 @ct.hookimpl
 def concertino_cli() -> list[Any]:
     import click
+    from concertino.cli.terminal import say
 
     @click.command("greet")
     @click.argument("name")
     def greet(name: str) -> None:
         """Greet somebody: `concertino greet Ada`."""
-        click.echo(f"Hello, {name}.")
+        say(f"Hello, {name}.")
 
     return [greet]
 

@@ -14,7 +14,8 @@ from concertino.core.errors import UsageError
 from . import complete
 from .failures import Failed
 from .options import PoolChoice, common_options, pool_options, read_stdin, warn_about_broken_plugins
-from .output import STATUS_COLOURS, clean, paint, show_cost, write_json
+from .output import STATUS_COLOURS, clean, one_line, show_cost, write_json
+from .terminal import Painted, say
 
 if TYPE_CHECKING:
     from concertino.core.approval import ApprovalRequest, Decision
@@ -104,15 +105,14 @@ async def _call(pool: Pool, name: str, arguments: str, budget: Budget) -> Observ
 def _show(seen: Observation) -> None:
     content: Any = seen.content
     if isinstance(content, str):
-        click.echo(clean(content))
+        say(content)
     elif content is not None:
         write_json(content)
-    status = paint(seen.status.value, STATUS_COLOURS[seen.status])
     seconds = seen.ended - seen.started
     notes = [f"repaired: {', '.join(seen.repairs)}"] if seen.repairs else []
     notes += [f"{seen.truncated} characters cut"] if seen.truncated else []
-    line = [status, seen.name, f"{seconds:.3f} s", show_cost(seen.usage.to_json()), *notes]
-    click.echo("  ".join(line), err=True)
+    line = ["", one_line(seen.name), f"{seconds:.3f} s", show_cost(seen.usage.to_json()), *notes]
+    say(Painted(seen.status.value, STATUS_COLOURS[seen.status]), "  ".join(line), error=True)
 
 
 def _explain(seen: Observation) -> str:

@@ -11,6 +11,7 @@ from .failures import Failed, Interrupted
 from .options import common_options
 from .output import write_json
 from .status_line import StatusLine
+from .terminal import say
 
 if TYPE_CHECKING:
     from concertino.testing import CheckRow, ConformanceReport
@@ -46,14 +47,14 @@ def check(package: str, only: str, strict: bool, as_json: bool) -> None:
         report = check_package(package, only=only, tell=tell)
     except KeyboardInterrupt:
         line.end()
-        click.echo(ConformanceReport(package, tuple(rows)).render())
+        say(ConformanceReport(package, tuple(rows)).render())
         raise Interrupted("cancelled; what is above was checked") from None
     finally:
         line.end()
     if as_json:
         write_json(report.to_json())
     else:
-        click.echo(report.render())
+        say(report.render())
     if wrong := _verdict(report, strict):
         raise Failed("" if as_json else f"{package} {wrong}")
 

@@ -8,6 +8,7 @@ from concertino.core.errors import UsageError
 
 from .options import common_options
 from .output import write_json
+from .terminal import say
 
 _FILES = {
     "bash": 'eval "$(concertino completion bash)" in ~/.bashrc',
@@ -44,8 +45,8 @@ def completion(shell: str | None, as_json: bool) -> None:
     try:
         begin()
     except OSError as error:
-        click.echo(f"names will not be kept: {error.strerror}; set XDG_CACHE_HOME to a folder of yours", err=True)
+        say(f"names will not be kept: {error.strerror}; set XDG_CACHE_HOME to a folder of yours", error=True)
     if as_json:
         write_json({"shell": chosen, "script": script(chosen), "install": _FILES[chosen]})
     else:
-        click.echo(script(chosen), nl=False)
+        say(script(chosen), nl=False)

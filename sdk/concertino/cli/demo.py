@@ -22,6 +22,7 @@ from .launch import fresh
 from .log import log_option
 from .options import common_options, view_options
 from .show import Display, show_run
+from .terminal import say
 
 if TYPE_CHECKING:
     from concertino.runs.orchestrator import Orchestrator
@@ -73,7 +74,7 @@ def demo(seed: int, leader: str, folder: Path | None, no_trace: bool, live: bool
         # After `make demo` the command lies in an environment that nobody has activated.
         command = "concertino" if shutil.which("concertino") else f"{sys.executable} -m concertino"
         again = f" See it again: {command} traces show {path}" if path else ""
-        click.echo(f"\nAll {len(expected)} answers are right.{again}")
+        say(f"\nAll {len(expected)} answers are right.{again}")
 
 
 def _orchestrator(leader: str) -> Orchestrator:

@@ -8,7 +8,6 @@ dropped and the run continues. Ctrl-C cancels the run, waits until all running c
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import sys
@@ -16,13 +15,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-import click
-
 from concertino.traces.board import Board
 
 from .failures import Interrupted, OutputLost
 from .log import replaces_view
 from .plain import PlainView
+from .terminal import say_json
 from .written import AnswerPrinter
 
 if TYPE_CHECKING:
@@ -58,8 +56,7 @@ class EventView(PlainView):
 
     def show(self, record: Mapping[str, Any]) -> None:
         """Write the record."""
-        # As bytes: a terminal's encoding, or half a character in a model's text, must not end the run.
-        click.echo(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
+        say_json(record)
 
 
 class QuietView(PlainView):

@@ -9,7 +9,6 @@ With `--json` among the arguments the message is JSON, on stderr too: `{"error":
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -18,8 +17,9 @@ from collections.abc import Sequence
 
 import click
 
-from concertino.core.display_text import clean
 from concertino.core.errors import ConcertinoError, UsageError
+
+from .terminal import say, say_json
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 
@@ -49,19 +49,17 @@ def report(error: Exception, arguments: Sequence[str]) -> int:
     if isinstance(error, click.Abort):
         error = Interrupted("cancelled")
     if "--debug" in given and not isinstance(error, (click.ClickException, Failed, Interrupted)):
-        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+        say("".join(traceback.format_exception(error)), error=True, nl=False)
     message = _message(error)
     if not message:
         return exit_code(error)
     if "--json" not in given and isinstance(error, click.UsageError) and _is_help(error):
-        error.show()
+        say(error.format_message(), error=True)
         return exit_code(error)
     if "--json" in given:
-        text = json.dumps({"error": {"type": _type(error), "message": message}}, ensure_ascii=False)
+        say_json({"error": {"type": _type(error), "message": message}}, error=True)
     else:
-        text = clean(message if isinstance(error, Interrupted) else f"Error: {message}")
-    # As bytes: messages quote models, and may hold half a character that no encoding takes.
-    click.echo(text.encode("utf-8", "replace"), err=True)
+        say(message if isinstance(error, Interrupted) else f"Error: {message}", error=True)
     return exit_code(error)
 
 

@@ -167,6 +167,12 @@ class CommandGroup(click.Group):
             self.epilog = f"{_missing_commands()}Every command takes --json and --debug."
         super().format_epilog(ctx, formatter)
 
+    def get_help(self, ctx: click.Context) -> str:
+        """The help; commands of plugins have lines of strangers in it."""
+        from concertino.core.display_text import clean
+
+        return clean(super().get_help(ctx))
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The names of commands, without importing them, and of options."""
         from click.shell_completion import CompletionItem

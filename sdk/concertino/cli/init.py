@@ -22,6 +22,7 @@ from concertino.core.errors import UsageError
 from . import complete
 from .options import common_options
 from .output import write_json
+from .terminal import ask, say
 
 if TYPE_CHECKING:
     from .surroundings import Candidate, Surroundings
@@ -82,7 +83,7 @@ def init(
         write_json({**data, "lacks": lacks, "next": steps})
         return
     missing = [f"{leader.name} cannot lead yet: {lacks}", ""] if lacks else []
-    click.echo("\n".join([*written, "", *missing, "next:", *(f"  {step}" for step in steps)]))
+    say("\n".join([*written, "", *missing, "next:", *(f"  {step}" for step in steps)]))
 
 
 def _refuse_existing(folder: Path, force: bool) -> None:
@@ -108,13 +109,13 @@ def _chosen(model: str | None, found: Surroundings, asking: bool) -> Candidate:
             raise UsageError(f"no model was found that can lead; give --model NAME, or set the key of a service{hint}")
         return found.candidates[0]
     for number, each in enumerate(found.candidates, 1):
-        click.echo(f"{number:>3}  {each.name}  ({each.why})", err=True)
+        say(f"{number:>3}  {each.name}  ({each.why})", error=True)
     for service in found.unnamed:
-        click.echo(f"  -  {service}/MODEL  (its key is set; type the name of a model)", err=True)
+        say(f"  -  {service}/MODEL  (its key is set; type the name of a model)", error=True)
     for hint in found.hints:
-        click.echo(f"  -  {hint}", err=True)
+        say(f"  -  {hint}", error=True)
     default = "1" if found.candidates else None
-    answer = str(click.prompt("Which model leads? (a number, or provider/name)", default=default, err=True)).strip()
+    answer = ask("Which model leads? (a number, or provider/name)", default).strip()
     if answer.isdecimal():
         if not 1 <= int(answer) <= len(found.candidates):
             raise UsageError(f"there is no model {answer} in the list; give 1 to {len(found.candidates)}, or a name")
@@ -132,9 +133,9 @@ def _members(given: Sequence[str], leader: Candidate, found: Surroundings, askin
     if not asking:
         return tuple(proposed)
     for name, count in found.providers:
-        click.echo(f"     {name}/*  ({count})", err=True)
+        say(f"     {name}/*  ({count})", error=True)
     text = "What may it call? (patterns, or none)"
-    answer = str(click.prompt(text, default=", ".join(proposed) or "none", err=True))
+    answer = ask(text, ", ".join(proposed) or "none")
     return tuple(each for each in re.split(r"[,\s]+", answer.strip()) if each and each != "none")
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from concertino.core.display_text import is_plain_name
 from concertino.core.errors import PoolError
 from concertino.core.services import LOCAL_SERVERS, SERVICE_KEYS
 
@@ -124,7 +125,9 @@ def listed(address: str, seconds: float = SECONDS, key: str = "") -> list[str] |
 def _names_in(text: bytes) -> list[str]:
     try:
         data = json.loads(text)
-        return [str(item["id"]) for item in data["data"] if isinstance(item, dict) and "id" in item]
+        names = [str(item["id"]) for item in data["data"] if isinstance(item, dict) and "id" in item]
+        # A name with characters that nobody sees could pass for another one.
+        return [name for name in names if is_plain_name(name)]
     except (ValueError, KeyError, TypeError, RecursionError):
         return []
 

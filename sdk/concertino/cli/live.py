@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
@@ -24,7 +24,11 @@ from concertino.traces.board import Board
 from .guard_checks import CHECK_COLOURS, tell_check
 from .output import STATUS_COLOURS, clean, one_line, show_money
 from .rounds import render_round
+from .terminal import console as make_console
 from .written import Written
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _INTERVAL = 0.08
 _LINES = 6
@@ -36,7 +40,7 @@ class LiveView:
 
     def __init__(self, board: Board, console: Console | None = None) -> None:
         self._board = board
-        self._console = console or Console(highlight=False)
+        self._console = console or make_console()
         # Without automatic refresh: its thread would draw a board that the run is just changing.
         self._live = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
         self._printed = 0

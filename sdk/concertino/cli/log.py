@@ -13,6 +13,8 @@ import click
 
 from concertino.core.errors import UsageError
 
+from .terminal import say
+
 VARIABLE = "CONCERTINO_LOG"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _FORMAT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
@@ -22,8 +24,8 @@ class _Stderr(logging.Handler):
     """Writes to what stderr is at the time, which a test or a live view may have changed."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        # As bytes: a terminal's encoding must not end the run.
-        click.echo(self.format(record).encode("utf-8", "replace"), err=True)
+        # Further lines are set in, so that none of them looks like a record of its own.
+        say(self.format(record).replace("\n", "\n    "), error=True)
 
 
 def log_to_stderr(context: click.Context, level: str | None) -> None:

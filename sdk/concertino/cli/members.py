@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from concertino.core.display_text import clean, show_call_cost, show_prices
+from concertino.core.display_text import show_call_cost, show_prices
 from concertino.core.errors import UsageError
 
 from . import complete
 from .options import PoolChoice, common_options, pool_options, warn_about_broken_plugins
 from .output import write_fields, write_json, write_table
+from .terminal import say
 
 if TYPE_CHECKING:
     from concertino.members.specs import Spec
@@ -86,7 +87,7 @@ def _list(kind: str, choice: PoolChoice, as_json: bool) -> None:
         return
     warn_about_broken_plugins()
     if not members:
-        click.echo(f"The pool has no {kind}s; pip install a plugin that has some, or see `concertino plugins`.")
+        say(f"The pool has no {kind}s; pip install a plugin that has some, or see `concertino plugins`.")
     elif kind == "model":
         write_table(("NAME", "ROLES", "$ PER MILLION", "DESCRIPTION"), _model_rows(members, pool))
     else:
@@ -135,7 +136,7 @@ def _action_fields(spec: Any, data: dict[str, Any]) -> dict[str, object]:
     fields: dict[str, object] = {
         "name": spec.name,
         "seen as": data["visible_name"],
-        "description": clean(spec.description),
+        "description": spec.description,
         "cost": show_call_cost(spec.cost),
         "timeout": f"{spec.timeout:g} s" if spec.timeout else "none; only the run's deadline",
         "at once": spec.concurrency or "no limit",
@@ -145,16 +146,16 @@ def _action_fields(spec: Any, data: dict[str, Any]) -> dict[str, object]:
     }
     if data.get("models"):
         fields["models"] = ", ".join(data["models"])
-    fields["input"] = clean(json.dumps(spec.input_schema, indent=2, ensure_ascii=False))
+    fields["input"] = json.dumps(spec.input_schema, indent=2, ensure_ascii=False)
     if spec.output_schema is not None:
-        fields["output"] = clean(json.dumps(spec.output_schema, indent=2, ensure_ascii=False))
+        fields["output"] = json.dumps(spec.output_schema, indent=2, ensure_ascii=False)
     return fields
 
 
 def _model_fields(spec: Any, data: dict[str, Any]) -> dict[str, object]:
     return {
         "name": spec.name,
-        "description": clean(spec.description) or "-",
+        "description": spec.description or "-",
         "prices": f"{show_prices(spec.prices)} (input / output, $ per million tokens)",
         "context": f"{spec.context:,} tokens" if spec.context else "unknown",
         "timeout": f"{spec.timeout:g} s" if spec.timeout else "none; only the run's deadline",

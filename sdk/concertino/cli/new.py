@@ -19,6 +19,7 @@ from concertino.core.errors import UsageError
 
 from .options import common_options
 from .output import write_json
+from .terminal import say
 
 KINDS = {
     "tool": ("ToolSpec",),
@@ -71,7 +72,7 @@ def plugin(name: str, kinds: tuple[str, ...], parent: Path, as_json: bool) -> No
         write_json(data)
     else:
         steps = f"\n\nnext:\n  cd {folder}\n  pip install -e '.[test]'\n  pytest\n  concertino check {name}"
-        click.echo("\n".join(f"{folder}/{file}" for file in written) + steps)
+        say("\n".join(f"{folder}/{file}" for file in written) + steps)
 
 
 def skeleton(name: str, kinds: list[str]) -> dict[str, str]:

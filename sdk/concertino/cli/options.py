@@ -20,6 +20,7 @@ import click
 from concertino.core.errors import PoolError, UsageError
 
 from . import complete
+from .terminal import say
 
 if TYPE_CHECKING:
     from concertino.pool.pool import Pool
@@ -256,4 +257,4 @@ def warn_about_broken_plugins() -> None:
 
     for row in default_manager().plugins():
         if row.state in ("failed", "clash"):
-            click.echo(f"left out: plugin {row.name!r}: {row.reason} (see `concertino doctor`)", err=True)
+            say(f"left out: plugin {row.name!r}: {row.reason} (see `concertino doctor`)", error=True)

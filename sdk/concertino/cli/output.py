@@ -1,30 +1,27 @@
-"""Writing to a terminal: safe text, short text, aligned columns, JSON.
+"""What commands print: aligned columns, fields, JSON.
 
-Texts of models, tools and files are made safe by `concertino.core.display_text`. Columns are never cut when the output
+It goes through `terminal`, which makes the texts of models, tools and files safe. Columns are never cut when the output
 is not a terminal, so that it can be searched and read by other programs; on a terminal no line is wider than it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, BinaryIO
 
-import click
-
 from concertino.core.display_text import clean, counted, one_line, show_arguments, show_cost, show_money
+
+from .terminal import Painted, json_stream, say, say_json
 
 __all__ = [
     "STATUS_COLOURS",
     "clean",
-    "coloured",
     "counted",
     "one_line",
-    "paint",
     "show_arguments",
     "show_cost",
     "show_money",
@@ -47,24 +44,14 @@ _LAST = 12
 """Characters that the last column of a table has at least."""
 
 
-def coloured() -> bool:
-    """Whether stdout takes colours."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def paint(text: str, colour: str) -> str:
-    """A text in a colour, where stdout takes colours."""
-    return click.style(text, fg=colour) if coloured() else text
-
-
 def write_json(value: Any) -> None:
     """Print one JSON value on several lines."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8"))
+    say_json(value, indent=2)
 
 
 def write_records(head: Mapping[str, Any], records: Iterable[Any], stream: BinaryIO | None = None) -> None:
     """Print one JSON object like `write_json`, whose last field `records` is written while it is read."""
-    out = stream or sys.stdout.buffer
+    out = stream or json_stream()
     out.write(json.dumps(head, indent=2, ensure_ascii=False).encode("utf-8", "replace").removesuffix(b"\n}"))
     comma = b',\n  "records": ['
     for record in records:
@@ -101,10 +88,15 @@ def write_table(
         _write_blocks([titles[i] for i in first], ordered, room, colours)
         return
     for number, row in enumerate([list(titles), *cells]):
-        head = "  ".join(_cell(cell, width, colours) for cell, width in zip(row[:-1], widths[:-1], strict=True))
-        last = one_line(row[-1], max(_LAST, room - used)) if room else row[-1]
-        line = f"{head}  {last}".rstrip() if head else last
-        click.echo(click.style(line, bold=True) if number == 0 and coloured() else line)
+        parts: list[str | Painted] = []
+        for cell, width in zip(row[:-1], widths[:-1], strict=True):
+            parts += [_cell(cell, width, colours if number else None), "  "]
+        parts.append(one_line(row[-1], max(_LAST, room - used)) if room else row[-1])
+        plain = "".join(map(str, parts)).rstrip()
+        if number == 0:
+            say(Painted(plain, "bold"))
+        else:
+            say(*(parts if any(isinstance(part, Painted) for part in parts) else [plain]))
 
 
 def _write_blocks(
@@ -113,39 +105,56 @@ def _write_blocks(
     """Each row as lines `title  value`, the first one whole: it is the name to type."""
     width = min(max(map(len, titles[1:])), max(4, room // 3))
     for row in cells:
-        click.echo(click.style(row[0], bold=True) if coloured() else row[0])
+        say(Painted(row[0], "bold"))
         for title, cell in zip(titles[1:], row[1:], strict=True):
             if cell not in ("", "-"):
                 shown = one_line(cell, max(_LAST, room - width - 4))
-                click.echo(f"  {title.lower()[:width]:<{width}}  {_cell(shown, 0, colours)}")
+                say(f"  {title.lower()[:width]:<{width}}  ", _cell(shown, 0, colours))
+
+
+Line = Sequence["str | Painted"]
+"""A line in parts, some of them coloured."""
 
 
 def write_fields(fields: Mapping[str, object]) -> None:
-    """Print `name  value` lines, names aligned; further lines of a value are indented. Values are clean texts."""
+    """Print `name  value` lines, names aligned; further lines of a value are indented.
+
+    Args:
+        fields: values by name; one that is a tuple is a line in parts, some of them `Painted`.
+    """
     width = max(map(len, fields))
     room = max(_LAST, terminal_width() - width - 2) if terminal_width() else 0
     for name, value in fields.items():
-        lines = [row for line in str(value).split("\n") for row in _wrapped(line, room)]
-        click.echo(f"{name:<{width}}  " + f"\n{' ' * (width + 2)}".join(lines))
+        lines: list[Line]
+        if isinstance(value, tuple):
+            lines = _wrapped_parts(value, room)
+        else:
+            # Cleaned before it is wrapped: what is made visible takes room.
+            lines = [[row] for line in clean(value).split("\n") for row in _wrapped(line, room)]
+        for number, line in enumerate(lines):
+            say(f"{'' if number else name:<{width}}  ", *line)
 
 
 def _wrapped(line: str, room: int) -> list[str]:
-    if not room or len(click.unstyle(line)) <= room:
+    if not room or len(line) <= room:
         return [line]
-    if "\x1b" not in line:
-        return textwrap.wrap(line, room, break_on_hyphens=False) or [line]
-    # Between words alone: a colour must not be cut in two, and escape sequences take no room.
-    rows = [""]
-    for word in line.split(" "):
-        longer = f"{rows[-1]} {word}" if rows[-1] else word
-        if len(click.unstyle(longer)) <= room:
-            rows[-1] = longer
-        else:
-            rows.append(word)
-    return rows
+    return textwrap.wrap(line, room, break_on_hyphens=False) or [line]
 
 
-def _cell(text: str, width: int, colours: Mapping[str, str] | None) -> str:
-    # Padded before it is coloured: escape sequences count as characters.
+def _wrapped_parts(parts: Line, room: int) -> list[Line]:
+    """Broken between parts alone: a colour must not be cut in two."""
+    lines: list[list[str | Painted]] = [[]]
+    used = 0
+    for part in parts:
+        length = len(str(part))
+        if room and used and used + len(str(part).rstrip()) > room:
+            lines.append([])
+            used = 0
+        lines[-1].append(part)
+        used += length
+    return list(lines)
+
+
+def _cell(text: str, width: int, colours: Mapping[str, str] | None) -> str | Painted:
     padded = f"{text:<{width}}"
-    return paint(padded, colours[text]) if colours and text in colours else padded
+    return Painted(padded, colours[text]) if colours and text in colours else padded

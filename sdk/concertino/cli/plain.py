@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-import click
-
 from concertino.traces.board import Board, Row
 
 from .guard_checks import tell_check
 from .output import counted, one_line, show_arguments, show_cost
+from .terminal import say
 from .written import AnswerPrinter
 
 
@@ -56,7 +55,7 @@ class PlainView:
             if self._answer is not None:
                 self._answer.end()
             at = 0.0 if record["t"] == "run" else self._board.now()
-            click.echo(f"[{at:6.2f} s] {line}", err=True)
+            say(f"[{at:6.2f} s] {line}", error=True)
 
     def _line(self, record: Mapping[str, Any]) -> str:
         board = self._board
@@ -76,11 +75,9 @@ class PlainView:
                 return self._result(record)
             case "retry":
                 why = one_line(record["message"], 120)
-                return f"{record['id']} {record['name']} again in {record['delay']:g} s ({record['failure']}): {why}"
+                return f"{_called(record)} again in {record['delay']:g} s ({one_line(record['failure'])}): {why}"
             case "stall":
-                return (
-                    f"{record['id']} {record['name']} blocked the event loop {record['seconds']:g} s: {record['where']}"
-                )
+                return f"{_called(record)} blocked the event loop {record['seconds']:g} s: {one_line(record['where'])}"
             case "end":
                 detail = one_line(record["detail"], 200)
                 return f"end: {record['stop']}{f': {detail}' if detail else ''}"
@@ -94,3 +91,7 @@ class PlainView:
         replayed = " (recorded)" if row.replayed else ""
         head = f"{row.id} {one_line(row.name, 40)} {row.status}{replayed} {row.seconds(0):.2f} s {show_cost(row.usage)}"
         return f"{head} {one_line(row.reason, 200) if row.reason else show_arguments(row.arguments, 80)}"
+
+
+def _called(record: Mapping[str, Any]) -> str:
+    return f"{one_line(record['id'], 40)} {one_line(record['name'], 40)}"

@@ -10,7 +10,8 @@ import click
 from . import complete
 from .failures import Failed
 from .options import common_options
-from .output import clean, counted, paint, write_json, write_table
+from .output import counted, one_line, write_json, write_table
+from .terminal import Painted, say
 
 if TYPE_CHECKING:
     from concertino.plugins.status import PluginInfo
@@ -44,7 +45,7 @@ def plugins(load: bool, as_json: bool) -> None:
         write_json([_as_json(row, commands, guards) for row in rows])
         return
     if not rows:
-        click.echo("No plugin is installed; `concertino new plugin NAME` writes one.")
+        say("No plugin is installed; `concertino new plugin NAME` writes one.")
         return
     more = ("MS", "MEMBERS", "GUARDS", "COMMANDS") if load else ()
     titles = ("NAME", "DISTRIBUTION", "VERSION", "STATE", *more, "REASON")
@@ -110,8 +111,8 @@ def doctor(pool_file: Path | None, probe: bool, as_json: bool) -> None:
         write_json({"ok": not errors, "findings": found, "leader": models.leader, "models": listed})
     else:
         for finding in findings:
-            level = paint(f"{finding.level:<7}", _LEVELS[finding.level])
-            step = f"\n         -> {clean(finding.step)}" if finding.step else ""
-            click.echo(f"{level}  {clean(finding.subject)}: {clean(finding.text)}{step}")
+            step = f"\n         -> {finding.step}" if finding.step else ""
+            level = Painted(f"{finding.level:<7}", _LEVELS[finding.level])
+            say(level, f"  {one_line(finding.subject)}: {finding.text}{step}")
     if errors:
         raise Failed("" if as_json else counted(errors, "error"))

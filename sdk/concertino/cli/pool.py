@@ -13,6 +13,7 @@ from .group import plugin_command
 from .members import describe
 from .options import PoolChoice, common_options, pool_options, warn_about_broken_plugins
 from .output import write_fields, write_json, write_table
+from .terminal import say
 
 if TYPE_CHECKING:
     from concertino.pool.pool import Pool
@@ -62,7 +63,7 @@ def show(choice: PoolChoice, as_json: bool) -> None:
     bound = ", ".join(f"{role} = {name}" for role, name in chosen.roles.items()) or "none bound"
     write_fields({"pool": chosen.id, "roles": bound, "context": f"{tokens.total} tokens"})
     if members:
-        click.echo()
+        say()
         rows = [
             (m["kind"], m["name"], m.get("visible_name", "-"), m.get("context_tokens", "-"), m["description"])
             for m in members
@@ -85,7 +86,7 @@ def diff(before: str, after: str, as_json: bool) -> None:
     if as_json:
         write_json({"equal": not found, **{name: list(names) for name, names in found._asdict().items()}})
     else:
-        click.echo(str(found))
+        say(str(found))
 
 
 @pool.command("tokens")
@@ -129,7 +130,7 @@ def find(question: str, choice: PoolChoice, as_json: bool) -> None:
         write_json({"searched": own is not None, "found": found})
         return
     if own is None:
-        click.echo("The pool is short enough to be listed whole.", err=True)
+        say("The pool is short enough to be listed whole.", error=True)
     members = dict(chosen.actions)
     write_table(
         ("SEEN AS", "NAME", "DESCRIPTION"), [(n, members[n].name, members[n].description) for n in found], key=0
@@ -150,7 +151,7 @@ def save(file: Path, choice: PoolChoice, as_json: bool) -> None:
     if as_json:
         write_json({"file": str(file), "id": chosen.id, "members": len(chosen)})
     else:
-        click.echo(f"{file}: pool {chosen.id} with {len(chosen)} members")
+        say(f"{file}: pool {chosen.id} with {len(chosen)} members")
 
 
 @pool.command("lock")
@@ -169,7 +170,7 @@ def lock(choice: PoolChoice, lock_file: Path, as_json: bool) -> None:
     if as_json:
         write_json({"file": str(lock_file), "id": chosen.id})
     else:
-        click.echo(f"{lock_file}: pool {chosen.id} is locked; `concertino pool check` compares")
+        say(f"{lock_file}: pool {chosen.id} is locked; `concertino pool check` compares")
 
 
 @pool.command("check")
@@ -187,7 +188,7 @@ def check(choice: PoolChoice, lock_file: Path, as_json: bool) -> None:
     if as_json:
         write_json({"ok": not differences, "differences": differences})
     else:
-        click.echo("\n".join(differences) or f"the pool is the one in {lock_file}")
+        say("\n".join(differences) or f"the pool is the one in {lock_file}")
     if differences:
         raise Failed("" if as_json else f"the pool is not the one in {lock_file}")
 

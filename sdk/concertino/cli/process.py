@@ -1,8 +1,9 @@
 """What a process needs before a command runs: streams that can be written, and arguments that are text.
 
-Three things differ from what Python gives: a stream that was closed by the caller is opened on the null device, so that
-no file of ours gets its number; a stream whose encoding lacks a character shows a substitute; and a failed write of
-stdout is an `OutputLost`, raised once, which no command mistakes for a fault of its own.
+Four things differ from what Python gives: a stream that was closed by the caller is opened on the null device, so that
+no file of ours gets its number; a stream whose encoding lacks a character shows a substitute; a failed write of
+stdout is an `OutputLost`, raised once, which no command mistakes for a fault of its own; and on a terminal every text
+passes `terminal.guard`, whoever writes it: a library, a warning, a traceback.
 
 Invariant: nothing here runs on import, and tests that give a command streams of their own never come here.
 """
@@ -153,4 +154,18 @@ def _guarded(stream: TextIO, name: str) -> TextIO:
     encoding = "utf-8" if plain else stream.encoding
     raw = _Output(stream.fileno(), name)
     at_once = not name or raw.isatty() or isinstance(buffer, io.FileIO)
-    return io.TextIOWrapper(io.BufferedWriter(raw), encoding, "replace", line_buffering=at_once)
+    kind = _Terminal if raw.isatty() else io.TextIOWrapper
+    return kind(io.BufferedWriter(raw), encoding, "replace", line_buffering=at_once)
+
+
+class _Terminal(io.TextIOWrapper):
+    """A stream to a terminal."""
+
+    def write(self, text: str, /) -> int:
+        """Write a text without what only commands the terminal."""
+        if text.isascii() and text.isprintable():
+            return super().write(text)
+        from .terminal import guard
+
+        super().write(guard(text))
+        return len(text)

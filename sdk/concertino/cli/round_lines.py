@@ -12,13 +12,12 @@ from collections.abc import Iterator
 
 from concertino.traces.board import Board, Chapter, Row
 
-from .output import STATUS_COLOURS, coloured, counted, one_line, show_arguments, show_cost
+from .output import STATUS_COLOURS, clean, counted, one_line, show_arguments, show_cost
 from .row_texts import FIXED, MARKS, TIMELINE, TIMELINE_FROM, longest_name, named, reached, result_text, walk
+from .terminal import console, paint, takes_colours
 
 # Letters of Latin script and the marks of these lines take one column each.
 _NARROW = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff…→✓✗⧖·└━⠋]*")
-_CODES = {"bold": "1", "dim": "2", "italic": "3", "red": "31", "green": "32", "yellow": "33", "magenta": "35"}
-_CODES["cyan"] = "36"
 NARROWEST = 60
 """Columns of a terminal on which the columns of a call have their widths."""
 _UNFINISHED = {"running": (MARKS["running"], "cyan"), "waiting": (MARKS["waiting"], "dim")}
@@ -37,7 +36,7 @@ class RoundLines:
         self._brief = brief
         self.board = board
         self.width = width
-        self._colours = coloured()
+        self._colours = takes_colours()
 
     def of_round(self, chapter: Chapter) -> list[str]:
         """The lines of a round."""
@@ -87,13 +86,11 @@ class RoundLines:
 
     def _narrow(self, chapter: Chapter) -> list[str]:
         """The same by rich, which gives each column a share of what little room there is."""
-        from rich.console import Console
-
         from .rounds import render_round
 
-        console = Console(width=self.width, highlight=False)
-        with console.capture() as captured:
-            console.print(render_round(self.board, chapter, self.width, nested=True, full=True))
+        drawn = console(width=self.width)
+        with drawn.capture() as captured:
+            drawn.print(render_round(self.board, chapter, self.width, nested=True, full=True))
         return captured.get().splitlines()
 
     def _status(self, row: Row) -> tuple[str, str]:
@@ -145,9 +142,9 @@ class RoundLines:
             begin = end
 
     def _styled(self, text: str, style: str) -> str:
-        if not self._colours or not style or not text:
-            return text
-        return f"\x1b[{';'.join(_CODES[word] for word in style.split())}m{text}\x1b[0m"
+        if not self._colours or not text:
+            return text  # `say_painted` cleans it
+        return paint(text, style) if style else clean(text)
 
 
 def shown_result(kind: str, content: object, columns: int) -> str:
@@ -205,11 +202,10 @@ def _breaks(text: str, room: int) -> Iterator[int]:
 
 def _wide_breaks(text: str, room: int) -> Iterator[int]:
     """The same of a text in which letters take two columns, or none."""
-    from rich.console import Console
     from rich.text import Text
 
     end = 0
-    for line in Text(text).wrap(Console(width=room), room):
+    for line in Text(text).wrap(console(width=room), room):
         end = text.index(line.plain.rstrip(), end) + len(line.plain.rstrip())
         while end < len(text) and text[end] == " ":
             end += 1

@@ -13,7 +13,8 @@ from concertino.core.errors import TraceError, UsageError
 
 from . import complete
 from .options import common_options
-from .output import clean, counted, one_line, show_money, write_json, write_table
+from .output import counted, one_line, show_money, write_json, write_table
+from .terminal import say
 
 if TYPE_CHECKING:
     from concertino.runs.session import Session, SessionTurn
@@ -50,7 +51,7 @@ def list_(folder: Path | None, as_json: bool) -> None:
         write_json(lines)
     elif not lines:
         where = _store(folder).folder
-        click.echo(f'There is no session in {where}; concertino run "…" --session NAME begins one.')
+        say(f'There is no session in {where}; concertino run "…" --session NAME begins one.')
     else:
         write_table(("SESSION", "TURNS", "COST", "LAST", "QUESTION"), [_cells(line) for line in lines])
 
@@ -95,15 +96,15 @@ def show(name: str, folder: Path | None, as_json: bool) -> None:
         write_json({**data, "turns": [turn.to_json() for turn in turns]})
         return
     for number, turn in enumerate(turns, 1):
-        click.echo(_shown(number, turn))
+        say(_shown(number, turn))
     usage = session.usage
     tokens = f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens"
-    click.echo(f"{counted(len(turns), 'turn')}, {counted(usage.calls, 'call')}, {show_money(usage.usd)}, {tokens}")
+    say(f"{counted(len(turns), 'turn')}, {counted(usage.calls, 'call')}, {show_money(usage.usd)}, {tokens}")
 
 
 def _shown(number: int, turn: SessionTurn) -> str:
-    answer = clean(turn.answer) if turn.answer is not None else f"(no answer: {turn.stop})"
-    return f"{number}. {clean(turn.question).strip()}\n   [{turn.run_id}]\n{answer}\n"
+    answer = turn.answer if turn.answer is not None else f"(no answer: {one_line(turn.stop)})"
+    return f"{number}. {turn.question.strip()}\n   [{one_line(turn.run_id)}]\n{answer}\n"
 
 
 @sessions.command("fork")
@@ -121,7 +122,7 @@ def fork(name: str, new: str, folder: Path | None, as_json: bool) -> None:
     if as_json:
         write_json({"name": twin.name, "path": str(twin.path), "turns": turns})
     else:
-        click.echo(f'{twin.path}: {counted(turns, "turn")} of {name}; continue: concertino run "…" --session {new}')
+        say(f'{twin.path}: {counted(turns, "turn")} of {name}; continue: concertino run "…" --session {new}')
 
 
 @sessions.command("delete")
@@ -143,7 +144,7 @@ def delete(name: str, with_traces: bool, folder: Path | None, as_json: bool) -> 
     if as_json:
         write_json({"name": name, "path": str(session.path), "turns": turns, "traces": with_traces})
     else:
-        click.echo(f"{session.path}: deleted, {counted(turns, 'turn')}{' with their traces' if with_traces else ''}")
+        say(f"{session.path}: deleted, {counted(turns, 'turn')}{' with their traces' if with_traces else ''}")
 
 
 def _store(folder: Path | None) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 
 from click.shell_completion import CompletionItem, ShellComplete, add_completion_class, split_arg_string
 
-from concertino.core.display_text import one_line
+from concertino.core.display_text import is_plain_name, one_line
 
 _BASH = """\
 %(complete_func)s() {
@@ -110,8 +110,8 @@ class _Shell(ShellComplete):
     def format_completion(self, item: CompletionItem[Any]) -> str:
         """One line of the answer."""
         value = str(item.value)
-        # Nothing that could end the line, or command the terminal.
-        if not value.isprintable():
+        # Nothing that could end the line, command the terminal or hide in the name.
+        if not is_plain_name(value):
             return ""
         shown = self._cut(shlex.quote(value) if self.quotes and item.type in ("plain", "part") else value)
         return f"{item.type}\t{shown}\t{one_line(item.help or '', 72)}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from concertino.core.display_text import clean, one_line
+from concertino.core.display_text import one_line
 from concertino.core.documents import why_unusable
 from concertino.core.errors import ConcertinoError, UsageError
 from concertino.traces.board import Board
@@ -26,6 +26,7 @@ from .failures import Interrupted, OutputLost
 from .options import PoolChoice
 from .output import write_json
 from .summary import write_summary
+from .terminal import ask, confirm, say
 from .written import AnswerPrinter
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _write(
     if not display.quiet:
         write_summary(board, path, done.critical_path(), answer=answer, shown=stands, more=more)
     elif answer is not None and not stands:
-        click.echo(clean(answer))
+        say(answer)
 
 
 def at_a_terminal() -> bool:
@@ -171,12 +172,12 @@ def ask_about(pending: Sequence[ApprovalRequest]) -> Decisions:
     decisions: dict[str, Any] = {}
     for request in pending:
         # In full: what is cut away may be what matters.
-        shown = clean(json.dumps(request.arguments, ensure_ascii=False, indent=2))
-        click.echo(f"\n{request.call_id} {clean(request.name)} waits for approval:\n{shown}", err=True)
-        if click.confirm("Let it run?", default=False, err=True):
+        shown = json.dumps(request.arguments, ensure_ascii=False, indent=2)
+        say(f"\n{one_line(request.call_id)} {one_line(request.name)} waits for approval:\n{shown}", error=True)
+        if confirm("Let it run?"):
             decisions[request.call_id] = Approve()
         else:
-            reason = click.prompt("Why not? (the model reads it)", default="", show_default=False, err=True)
+            reason = ask("Why not? (the model reads it)", default="", show_default=False)
             decisions[request.call_id] = Deny(reason)
     return decisions
 

@@ -9,7 +9,9 @@ import shutil
 import sys
 import time
 
-import click
+from concertino.core.display_text import one_line
+
+from .terminal import rewrite
 
 _INTERVAL = 0.1
 
@@ -27,13 +29,13 @@ class StatusLine:
         if not self.terminal or time.monotonic() - self._drawn < _INTERVAL:
             return
         # A line that wraps cannot be overwritten by `\r`.
-        text = text[: shutil.get_terminal_size().columns - 1]
+        text = one_line(text, shutil.get_terminal_size().columns - 1)
         # Padded to the last width, so that nothing of a longer line stays.
-        click.echo(f"\r{text:<{self._width}}", err=True, nl=False)
+        rewrite(text, self._width)
         self._width, self._drawn = len(text), time.monotonic()
 
     def end(self) -> None:
         """Leave the line clear."""
         if self._width:
-            click.echo(f"\r{' ' * self._width}\r", err=True, nl=False)
+            rewrite("", self._width)
             self._width = 0

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import click
-
 from concertino.core.events import STOP_REASONS
 from concertino.traces.board import Board
 
 from .guard_checks import tell_check
-from .output import STATUS_COLOURS, clean, counted, paint, show_money, write_fields
+from .output import STATUS_COLOURS, counted, show_money, write_fields
+from .terminal import Painted, say
 
 _CHECKS = 12
 """Checks by guards that are listed."""
@@ -40,12 +39,12 @@ def write_summary(
     end: Mapping[str, object] = board.end or {}
     text = answer if answer is not None else end.get("answer")
     if shown:
-        click.echo()
+        say()
     elif text is not None:
-        click.echo(f"\n{clean(text)}\n")
+        say(f"\n{text}\n")
     stop = str(end.get("stop", "unfinished"))
     reason = STOP_REASONS.get(stop, "")
-    detail = f" ({clean(end['detail'])})" if end.get("detail") not in (None, "", reason) else ""
+    detail = f" ({end['detail']})" if end.get("detail") not in (None, "", reason) else ""
     write_fields(
         {
             "ended": f"{stop}: {reason}{detail}",
@@ -59,11 +58,14 @@ def write_summary(
     )
 
 
-def _calls(board: Board) -> str:
+def _calls(board: Board) -> tuple[str | Painted, ...]:
     counts = board.statuses()
     rounds = f"in {counted(len(board.chapters), 'round')}"
-    listed = ", ".join(paint(f"{count} {status}", STATUS_COLOURS[status]) for status, count in counts.items())
-    return f"{sum(counts.values())} {rounds}{': ' if listed else ''}{listed}"
+    line: list[str | Painted] = [f"{sum(counts.values())} {rounds}{': ' if counts else ''}"]
+    for place, (status, count) in enumerate(counts.items()):
+        line += [", "] if place else []
+        line.append(Painted(f"{count} {status}", STATUS_COLOURS[status]))
+    return tuple(line)
 
 
 def _guards(board: Board, listed: bool) -> str:

@@ -14,16 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import click
-
 from concertino.traces import Trace
 from concertino.traces.board import Board, Chapter, Row
 from concertino.traces.records import TraceReading
 
 from .guard_checks import write_checks
-from .output import clean
+from .output import one_line
 from .round_lines import RoundLines, shown_result, terminal_columns
 from .summary import write_summary
+from .terminal import say, say_painted
 
 _PAUSE = 0.05
 """Seconds between two writings."""
@@ -45,7 +44,7 @@ def write_report(path: Path) -> tuple[Path, str]:
         for record in Trace.checked(reading):
             board.apply(record)
             if not reading.place:
-                click.echo(f"run {clean(board.run_id)}\n{clean(board.question)}\n")
+                say(f"run {one_line(board.run_id)}\n{board.question}\n")
             elif record["t"] == "plan":
                 report.tell(before=record["round"])
             elif report.told:
@@ -114,14 +113,19 @@ class _Report:
             found = [row for row in rows if row is not None]
             begun = min((row.started for row in found), default=0.0)
             self._write(self._lines.of_round(Chapter(number, "what happened later", begun, found)))
-        click.echo("\n".join(self._waiting), nl=bool(self._waiting), color=True)
+        self._flush()
 
     def _write(self, lines: list[str]) -> None:
         """Print lines, those of many rounds at once if rounds come fast."""
         self._waiting += lines
         if (now := time.monotonic()) - self._written > _PAUSE:
-            click.echo("\n".join(self._waiting), color=True)  # there is none to strip where none is wanted
-            self._waiting, self._written = [], now
+            self._flush()
+            self._written = now
+
+    def _flush(self) -> None:
+        if self._waiting:
+            say_painted("\n".join(self._waiting))
+            self._waiting = []
 
 
 def _is_over(rows: list[Row]) -> bool:

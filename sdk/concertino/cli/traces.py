@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,8 @@ from concertino.core.errors import TraceError, UsageError
 from . import complete
 from .failures import Failed
 from .options import common_options, make_strategy, view_options
-from .output import clean, one_line, show_money, write_json, write_records, write_table
+from .output import one_line, show_money, write_json, write_records, write_table
+from .terminal import json_stream, say
 
 if TYPE_CHECKING:
     from concertino.traces import Summary, TraceStore
@@ -55,7 +55,7 @@ def list_(limit: int, folder: Path | None, as_json: bool) -> None:
     if as_json:
         write_json([{"error": str(line)} if isinstance(line, TraceError) else line.to_json() for line in lines])
     elif not lines:
-        click.echo(f"There is no trace in {store.folder}; `concertino run` and `concertino demo` write them.")
+        say(f"There is no trace in {store.folder}; `concertino run` and `concertino demo` write them.")
     else:
         titles = ("RUN", "ENDED", "CALLS", "FAILED", "COST", "SECONDS", "QUESTION")
         write_table(
@@ -180,14 +180,15 @@ def replay(trace: str, folder: Path | None, strategy: str | None, settings: tupl
         data = {"run_id": found.run_id, "answer": done.answer, "stop": done.stop, "detail": done.detail}
         write_json({**data, "recorded": recorded, "same": same})
     else:
-        click.echo(clean(done.answer) if done.answer is not None else f"no answer: {done.stop}: {clean(done.detail)}")
-        click.echo(f"{found.run_id}: {'the same end as recorded' if same else _difference(recorded)}", err=True)
+        say(done.answer if done.answer is not None else f"no answer: {one_line(done.stop)}: {done.detail}")
+        told = "the same end as recorded" if same else _difference(recorded)
+        say(f"{one_line(found.run_id)}: {told}", error=True)
     if not same and not strategy:
         raise Failed("" if as_json else "the replay ended otherwise than the run; a strategy has changed since")
 
 
 def _difference(recorded: dict[str, Any]) -> str:
-    return f"recorded was {recorded['stop']}: {one_line(recorded['answer'], 200)}"
+    return f"recorded was {one_line(recorded['stop'])}: {one_line(recorded['answer'], 200)}"
 
 
 @traces.command("export")
@@ -232,8 +233,9 @@ def _export(path: Path, whole: bool, output: Path | None) -> str:
 def _opened(output: Path | None) -> Iterator[BinaryIO]:
     """Where the export goes; as bytes: texts may hold half a character, and terminals have encodings of their own."""
     if output is None:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        stream = json_stream()
+        yield stream
+        stream.flush()
         return
     try:
         with output.open("wb") as file:
@@ -254,4 +256,4 @@ def _store(folder: Path | None) -> TraceStore:
 
 def _warn(path: Path, damage: str) -> None:
     if damage:
-        click.echo(f"{path}: damaged, shown up to there: {damage}", err=True)
+        say(f"{one_line(path)}: damaged, shown up to there: {damage}", error=True)

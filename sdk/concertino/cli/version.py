@@ -9,6 +9,7 @@ import click
 
 from .options import common_options
 from .output import write_json
+from .terminal import say
 
 
 @click.command("version")
@@ -26,4 +27,4 @@ def version(as_json: bool) -> None:
     if as_json:
         write_json(data)
     else:
-        click.echo(f"concertino {data['concertino']} on Python {data['python']}, {data['platform']}")
+        say(f"concertino {data['concertino']} on Python {data['python']}, {data['platform']}")

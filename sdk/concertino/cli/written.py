@@ -7,18 +7,19 @@ begins the text anew. Only the orchestrator's own requests count: what an agent'
 from __future__ import annotations
 
 import re
-import sys
 import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
 from concertino.core.display_text import clean
+
+from .terminal import say
 
 _MARKUP = re.compile(r"</?[a-z_]+(>|$)")
 _KEPT = 2000
 """Characters of a text that the tail is made of."""
+_LETTER = 32
+"""Characters of which one letter or emoji is made at most."""
 
 
 class Written:
@@ -80,19 +81,20 @@ class AnswerPrinter:
         new = self._written.apply(record)
         if new and self.shown:
             self.end()
-            click.echo("(written again)", err=True)
+            say("(written again)", error=True)
             self.shown = self._held = ""
         if record["kind"] != "answer" or "/" in record["id"]:
             return
         text = self._held + record["text"]
-        # One half of a line end may come with the next piece.
-        self._held = text[-1] if text.endswith("\r") else ""
-        piece = text.removesuffix("\r")
-        if piece:
-            click.echo(clean(piece), nl=False)
-            sys.stdout.flush()
-            self._in_line = not piece.endswith("\n")
+        end = _last_letter(text)
+        self._held = text[end:]
+        self._write(text[:end])
         self.shown = self._written.answer
+
+    def _write(self, piece: str) -> None:
+        if piece:
+            say(piece, nl=False)
+            self._in_line = not piece.endswith("\n")
 
     def shows(self, request: str) -> bool:
         """Whether the answer that stands there is of this request."""
@@ -100,6 +102,23 @@ class AnswerPrinter:
 
     def end(self) -> None:
         """End the line that was begun, before anything else is written."""
+        self._write(self._held.removesuffix("\r"))
+        self._held = ""
         if self._in_line:
-            click.echo()
+            say()
             self._in_line = False
+
+
+def _last_letter(text: str) -> int:
+    """Where the last letter or sign begins whose rest may come with the next piece; the end of the text if none may."""
+    if text.endswith("\r"):
+        return len(text) - 1  # one half of a line end
+    if text.isascii() or text[-1].isascii():
+        return len(text)
+    from unicodedata import category
+
+    for place in range(len(text) - 1, max(-1, len(text) - _LETTER), -1):
+        # Marks, selectors, tags and joiners belong to what stands before them.
+        if category(text[place])[0] not in "MC" and text[place - 1 : place] != "\u200d":
+            return place
+    return 0 if len(text) < _LETTER else len(text)

@@ -1,21 +1,49 @@
 """Texts of models, tools and errors as people see them: in a terminal, a log, a notebook.
 
 Such texts hold whatever a model or a stranger wrote. Invariant: what these functions return holds no character that a
-terminal obeys and can be encoded as UTF-8; on one line where they say so.
+terminal obeys, that turns the direction of writing or that nobody sees, and can be encoded as UTF-8; on one line where
+they say so. Such characters are made visible: `\\x1b`, `\\u202e`. Every language and every emoji stays as it is.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .usage import Cost, Prices
 
-# Control characters, and marks that turn the direction of writing; line breaks and tabs stay.
-_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# Control characters but line feed and tab; marks of direction; line ends of Unicode; letters without a shape; halves of
+# a character; tags.
+_NEVER = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
+)
+# Joiners make letters of Persian and of Indian scripts, and emoji: one of them behind a letter or a sign. Selectors
+# choose a shape: one of them behind a sign that has several. Behind anything else, or in a row, they only hide.
+_JOINED = f"[^\x00-\u02ff\u2000-\u200f\u202f{_NEVER}]"
+_IDEOGRAPH = "[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+_SHAPED = (
+    "[\u00a9\u00ae\u1000-\u109f\u2010-\u2027\u2030-\u205e\u2070-\u2bff\u3000-\u9fff\ua840-\ua87f\uff00-\uff9f"
+    "\U0001f000-\U0001faff\U00020000-\U0003ffff]"
+)
+_UNSEEN = re.compile(
+    # The three flags that are written with tags: England, Scotland, Wales.
+    "(\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|"
+    "\U000e0077\U000e006c\U000e0073)\U000e007f)"
+    f"|[{_NEVER}]"
+    f"|(?<!{_JOINED})[\u200c\u200d]"
+    f"|(?<!{_SHAPED})[\ufe00-\ufe0f](?!\u20e3)"
+    f"|(?<!{_IDEOGRAPH})[\U000e0100-\U000e01ef]"
+    "|(?<![\u1820-\u18aa])[\u180b-\u180d\u180f]"
+)
+# No letter, digit or blank: among such are the marks that stand above and below a letter.
+_SIGNS = re.compile(r"[^\x00-\u02ff\w\s]{9,}")
+_MARKS = 8
+"""Marks on one letter; more of them cover the lines around it."""
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for every value
 _SHORT = 16
@@ -23,10 +51,69 @@ _SHORT = 16
 
 
 def clean(text: object) -> str:
-    """A text without anything that a terminal obeys; line breaks and tabs stay."""
+    """A text without anything that a terminal obeys or a reader does not see; line breaks and tabs stay."""
+    said = str(text)
+    if _is_plain(said):
+        return said
     # With a line feed, CR is a line end of Windows; alone it moves the cursor and is made visible below.
-    safe = str(text).replace("\r\n", "\n").encode("utf-8", "replace").decode("utf-8")
-    return _UNSAFE.sub(lambda match: f"\\x{ord(match.group()):02x}", safe)
+    return _without_hidden(said.replace("\r\n", "\n"), _shown)
+
+
+def clean_json(text: str) -> str:
+    """JSON text with the characters that `clean` shows as escapes of JSON: the same value, safe on a terminal."""
+    return text if text.isascii() and "\x7f" not in text else _without_hidden(text, _escaped)
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name shows all that it holds: two that look alike are then the same. Refuse another one."""
+    return one_line(name) == name
+
+
+def without_hidden(text: str) -> str:
+    """A text without the characters that `clean` makes visible."""
+    return text if _is_plain(text) else _without_hidden(text, lambda _: "")
+
+
+def _is_plain(text: str) -> bool:
+    # Almost every text is, and these look at it faster than a pattern does.
+    return text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()
+
+
+def _without_hidden(text: str, instead: Callable[[str], str]) -> str:
+    """A text in which something stands instead of each hidden character."""
+
+    def replaced(found: re.Match[str]) -> str:
+        return found[1] or instead(found[0])
+
+    once = _UNSEEN.sub(replaced, text)
+    if once.isascii():
+        return once
+    once = _SIGNS.sub(lambda found: _few_marks(found[0], instead), once)
+    # A joiner that belonged to what has gone hides behind what stands there now.
+    return once if once is text or once == text else _UNSEEN.sub(replaced, once)
+
+
+def _few_marks(signs: str, instead: Callable[[str], str]) -> str:
+    from unicodedata import category
+
+    kept: list[str] = []
+    marks = 0
+    for sign in signs:
+        # A joiner (Cf) between marks begins no new letter.
+        of_letter = category(sign) in ("Mn", "Mc", "Me", "Cf")
+        marks = marks + 1 if of_letter else 0
+        kept.append(sign if marks <= _MARKS else instead(sign))
+    return "".join(kept)
+
+
+def _shown(sign: str) -> str:
+    code = ord(sign)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _escaped(sign: str) -> str:
+    # JSON has no raw control characters but the blanks between its parts.
+    return sign if sign == "\r" else json.dumps(sign)[1:-1] if sign != "\x7f" else "\\u007f"
 
 
 def one_line(text: object, width: int = 0) -> str:
@@ -37,7 +124,6 @@ def one_line(text: object, width: int = 0) -> str:
 
 def _flat(text: object) -> str:
     said = str(text)
-    # Almost every text is plain, and these look at it faster than a pattern does.
     if said.isascii() and said.isprintable() and "  " not in said:
         return said.strip(" ")
     return " ".join(clean(said).split())

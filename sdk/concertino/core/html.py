@@ -126,7 +126,7 @@ def show(markup: str, text: str) -> None:
         import_module("IPython.display").display({"text/html": markup, "text/plain": text}, raw=True)
         return
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+    sys.stdout.write(clean(text).encode(encoding, "replace").decode(encoding) + "\n")
 
 
 def _class(name: str | None) -> str:

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import inspect
 import json
-import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
 
+from concertino.core.display_text import one_line, without_hidden
 from concertino.core.errors import SpecError
 from concertino.core.usage import FREE, Cost, Prices
 
@@ -34,12 +34,10 @@ if TYPE_CHECKING:
 Isolation = Literal["loop", "thread", "process"]
 """Where a member runs: on the caller's event loop, on an own loop thread, or in an own process."""
 
-# 64 characters, as many as model servers allow in the name of a function.
-_NAME = re.compile(r"^(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/)?[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
+# 64 characters, as many as model servers allow in the name of a function. ASCII alone: no two names look alike.
+_NAME = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/)?[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 # Services name models `org/model:variant`; a model is never shown as a function, so its name may be theirs.
-_MODEL_NAME = re.compile(r"^(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/)?[A-Za-z0-9][A-Za-z0-9_.:@+/-]{0,127}$")
-# Control characters and those that turn the direction of text can hide instructions from a human reader.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+_MODEL_NAME = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/)?[A-Za-z0-9][A-Za-z0-9_.:@+/-]{0,127}")
 _UNSTRUCTURED = (None, type(None), Any, str, int, float, bool, dict, list)
 """Return annotations that say nothing to be checked; most functions have one of them."""
 DESCRIPTION_LIMIT = 2048
@@ -62,6 +60,11 @@ def _check_positive(label: str, **values: float | None) -> None:
             raise SpecError(f"{label}: {name}={value!r}; expected a number > 0, or None for no limit")
 
 
+def _shown_description(text: str) -> str:
+    # Characters that nobody sees can hide instructions from a human reader.
+    return without_hidden(text).strip()[:DESCRIPTION_LIMIT]
+
+
 # Compared by identity, so that a spec can be a key though it holds dicts.
 @dataclass(frozen=True, eq=False)
 class _NamedSpec:
@@ -74,9 +77,9 @@ class _NamedSpec:
     _characters: ClassVar[str] = "'_', '-' or '.', at most 64 characters"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self._form.match(self.name):
+        if not isinstance(self.name, str) or not self._form.fullmatch(self.name):
             raise SpecError(
-                f"{self.kind} name {self.name!r}: expected letters, digits, {self._characters}, "
+                f"{self.kind} name {one_line(repr(self.name))}: expected letters, digits, {self._characters}, "
                 "beginning with a letter or digit, optionally after 'provider/'"
             )
 
@@ -193,7 +196,7 @@ class ToolSpec(_NamedSpec):
         if not isinstance(self.cost, Cost):
             raise SpecError(f"{label}: cost={self.cost!r}; expected a Cost, such as Cost(units=3)")
         _check_positive(label, timeout=self.timeout, concurrency=self.concurrency, max_chars=self.max_chars)
-        object.__setattr__(self, "description", _CONTROL.sub("", self.description).strip()[:DESCRIPTION_LIMIT])
+        object.__setattr__(self, "description", _shown_description(self.description))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, without validation, budget or trace."""
@@ -376,7 +379,7 @@ class ModelSpec(_NamedSpec):
         if not callable(self.factory):
             raise SpecError(f"model {self.name!r}: factory={self.factory!r} cannot be called")
         _check_positive(f"model {self.name!r}", timeout=self.timeout, concurrency=self.concurrency)
-        object.__setattr__(self, "description", _CONTROL.sub("", self.description).strip()[:DESCRIPTION_LIMIT])
+        object.__setattr__(self, "description", _shown_description(self.description))
 
     def to_json(self) -> dict[str, Any]:
         """What the outside sees of it."""
@@ -512,7 +515,9 @@ def _results(label: str, given: dict[str, Any], annotation: Any) -> dict[str, An
     except SpecError as error:
         # Other code may have been written before annotations meant anything here, so it goes on unchecked.
         if is_record(annotation):
-            logging.getLogger("concertino").warning("%s; its results are not checked", error)
+            from concertino.core.logs import logger
+
+            logger.warning("%s; its results are not checked", error)
         return {}
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pluggy
 
+from concertino.core.display_text import one_line
 from concertino.core.errors import PluginError, PoolError, UsageError
 from concertino.core.provider_settings import ProviderSettings
 from concertino.core.settings import Settings, load_settings
@@ -101,7 +102,7 @@ class PluginManager:
             row.state, row.reason = "failed", declarations[0].fault
         elif not _NAME.fullmatch(name):
             row.state = "failed"
-            row.reason = f"its entry point is called {name!r}; expected letters, digits, '_', '-' or '.'"
+            row.reason = f"its entry point is called {one_line(repr(name))}; expected letters, digits, '_', '-' or '.'"
         return row
 
     def plugins(self) -> tuple[PluginInfo, ...]:

@@ -1,6 +1,7 @@
 """Whether what a pool is made of fits together: its members, the models bound to roles, and the aliases.
 
-Invariant: what passes has members of one name each, and every model that a role, a router or an agent needs.
+Invariant: what passes has members of one name each, every model that a role, a router or an agent needs, and
+no role or alias that looks like another one.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from concertino.core.display_text import clean, is_plain_name
 from concertino.core.errors import PoolError
 from concertino.members.model_agent import ModelAgent
 from concertino.members.routing import RouterSpec
@@ -49,6 +51,9 @@ def check_consistency(
         if type(member) in (RouterSpec, ModelAgent):
             needy.append(member)
     _check_models(sorted(models), needy, roles, ranking)
+    for kind, names in (("role", roles), ("alias", aliases.values())):
+        if hidden := next((name for name in names if not is_plain_name(name)), None):
+            raise PoolError(f"{kind} '{clean(hidden)}': it holds characters that nobody sees; write it without them")
     for name in aliases:
         if name not in seen:
             raise PoolError(f"alias {aliases[name]!r}: {unknown('member', name, sorted(seen))}")

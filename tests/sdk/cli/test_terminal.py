@@ -13,7 +13,7 @@ import pytest
 if sys.platform == "win32":
     pytest.skip("terminals of POSIX", allow_module_level=True)
 
-from .terminal import on_terminal
+from pseudo_terminal import on_terminal
 
 WRITER = '''
 import asyncio

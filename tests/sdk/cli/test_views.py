@@ -181,9 +181,9 @@ def test_a_view_that_fails_is_dropped_and_the_run_goes_on(caplog: pytest.LogCapt
     ("text", "shown"),
     [
         ("\x1b[2Jgone", "\\x1b[2Jgone"),
-        ("a\u202eb", "a\\x202eb"),
+        ("a\u202eb", "a\\u202eb"),
         ("two\r\nlines", "two\nlines"),
-        ("lone \ud800", "lone ?"),
+        ("lone \ud800", "lone \\ud800"),
         ("grüße 你好", "grüße 你好"),
     ],
 )

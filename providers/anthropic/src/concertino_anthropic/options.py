@@ -31,8 +31,8 @@ _STYLES = ("json_schema", "instruction")
 _KINDS = ("image", "file")
 _OURS = ("max_tokens", "messages", "model", "output_config", "stop_sequences", "stream", "system", "thinking", "tools")
 """Fields of a request that the provider writes itself."""
-_ENV_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
-_HEADER = re.compile(r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _SECRET_HEADERS = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key")
 _SECRET_NAMES = ("api_key", "apikey", "key", "token", "auth_token", "secret", "password", "authorization")
 _OVERRIDES = 'in a pool file it belongs in the table [overrides."anthropic/<name>"]'
@@ -97,7 +97,7 @@ def _kinds(value: Any) -> str:
 
 
 def _env_name(value: Any) -> str:
-    if isinstance(value, str) and (value == "" or (_ENV_NAME.match(value) and not looks_like_a_key(value))):
+    if isinstance(value, str) and (value == "" or (_ENV_NAME.fullmatch(value) and not looks_like_a_key(value))):
         return ""
     return "the NAME of an environment variable, never the key itself"
 
@@ -124,7 +124,7 @@ def _headers(value: Any) -> str:
     if not isinstance(value, dict):
         return "a table of header names and texts"
     for name, text in value.items():
-        if not _HEADER.match(name) or not isinstance(text, str) or not text.isprintable():
+        if not _HEADER.fullmatch(name) or not isinstance(text, str) or not text.isprintable():
             return "a table of header names and texts of one line"
         if name.lower() in _SECRET_HEADERS or looks_like_a_key(text):
             return f"no key in {name!r}; name its environment variable in key_env"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+from concertino.cli.output import one_line
+from concertino.cli.terminal import say, say_json
 
 if TYPE_CHECKING:
     from .catalogue.catalogue import ServerCatalogue
@@ -38,9 +39,9 @@ def list_servers(as_json: bool) -> None:
     finally:
         close()
     if as_json:
-        click.echo(json.dumps([_as_json(one) for one in found], indent=2, ensure_ascii=False))
+        say_json([_as_json(one) for one in found], indent=2)
     elif not found:
-        click.echo("No MCP server is declared; write a table [providers.mcp.servers.NAME] into concertino.toml.")
+        say("No MCP server is declared; write a table [providers.mcp.servers.NAME] into concertino.toml.")
     else:
         for one in found:
             _print(one)
@@ -88,7 +89,7 @@ def call_tool(server: str, tool: str, arguments: str) -> None:
         raise click.UsageError(str(error)) from None
     finally:
         close()
-    click.echo(json.dumps(seen.to_json(), indent=2, ensure_ascii=False))
+    say_json(seen.to_json(), indent=2)
     if not seen.ok:
         raise SystemExit(1)
 
@@ -125,14 +126,14 @@ def _as_json(one: ServerCatalogue) -> dict[str, Any]:
 def _print(one: ServerCatalogue) -> None:
     declaration = one.declaration
     if one.error:
-        click.echo(f"{declaration.name}  CANNOT BE USED  {one.error}")
+        say(f"{declaration.name}  CANNOT BE USED  {one_line(one.error)}")
         return
     tools = "1 tool" if len(one.tools) == 1 else f"{len(one.tools)} tools"
-    about = ", ".join(filter(None, [one.title, f"MCP {one.protocol}", f"{one.seconds:.1f} s"]))
-    click.echo(f"{declaration.name}  {declaration.transport}, as {declaration.kind}  {tools}  ({about})")
+    about = ", ".join(filter(None, [one_line(one.title), f"MCP {one_line(one.protocol)}", f"{one.seconds:.1f} s"]))
+    say(f"{declaration.name}  {declaration.transport}, as {declaration.kind}  {tools}  ({about})")
     for spec in one.tools:
-        click.echo(f"  {spec.name}{'  writes' if spec.writes else ''}")
+        say(f"  {spec.name}{'  writes' if spec.writes else ''}")
     for refusal in one.refused:
-        click.echo(f"  left out: {refusal.tool}: {refusal.reason}")
+        say(f"  left out: {one_line(refusal.tool)}: {one_line(refusal.reason)}")
     for note in one.notes:
-        click.echo(f"  note: {note.tool}: {note.reason}")
+        say(f"  note: {one_line(note.tool)}: {one_line(note.reason)}")

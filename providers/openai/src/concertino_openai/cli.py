@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING
 
 import click
+from concertino.cli.output import one_line
+from concertino.cli.terminal import Painted, say, say_json
 
 if TYPE_CHECKING:
     from .probe import ProbeReport
@@ -56,19 +57,19 @@ def probe(
     except ProviderError as error:
         raise click.ClickException(str(error)) from error
     if as_json:
-        click.echo(json.dumps(probed.to_json(), indent=2, ensure_ascii=False))
+        say_json(probed.to_json(), indent=2)
     elif name is not None:
-        click.echo(probed.to_toml(name))
+        say(probed.to_toml(name))
     else:
         _show(probed)
 
 
 def _show(probed: ProbeReport) -> None:
     """The table, and the options below it. Colours are left out where stdout is not a terminal."""
-    click.echo(f"{probed.model} at {probed.base_url}")
+    say(f"{one_line(probed.model)} at {probed.base_url}")
     width = max(len(finding.feature) for finding in probed.findings)
     for finding in probed.findings:
-        verdict = click.style(f"{finding.verdict:<8}", fg=_COLOURS[finding.verdict])
-        detail = " ".join(word for word in finding.detail.split() if word.isprintable())
-        click.echo(f"{finding.feature:<{width}}  {verdict}  {detail}".rstrip())
-    click.echo(f"\n{probed.to_toml('NAME')}")
+        detail = one_line(finding.detail)
+        verdict = Painted(f"{finding.verdict:<8}" if detail else finding.verdict, _COLOURS[finding.verdict])
+        say(f"{finding.feature:<{width}}  ", verdict, f"  {detail}" if detail else "")
+    say(f"\n{probed.to_toml('NAME')}")

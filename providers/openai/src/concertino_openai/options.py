@@ -20,8 +20,8 @@ from concertino.schema import near_names, suggestion
 from .dialects import DIALECT_OPTIONS, PRESETS, SCHEMA_STYLES, THINK_STYLES, ServerDialect
 from .keys import looks_like_a_key
 
-_ENV_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
-_HEADER = re.compile(r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _SECRET_HEADERS = ("authorization", "proxy-authorization", "cookie", "api-key", "x-api-key", "x-goog-api-key")
 _SECRET_NAMES = ("api_key", "apikey", "key", "token", "api_token", "secret", "password", "bearer", "authorization")
 PLACEHOLDER = re.compile(r"\{([A-Z_]+)\}")
@@ -108,7 +108,7 @@ def _kinds(value: Any) -> str:
 
 
 def _env_name(value: Any) -> str:
-    if isinstance(value, str) and (value == "" or (_ENV_NAME.match(value) and not looks_like_a_key(value))):
+    if isinstance(value, str) and (value == "" or (_ENV_NAME.fullmatch(value) and not looks_like_a_key(value))):
         return ""
     return "the NAME of an environment variable, never the key itself"
 
@@ -117,7 +117,7 @@ def _headers(value: Any) -> str:
     if not isinstance(value, dict):
         return "a table of header names and texts"
     for name, text in value.items():
-        if not _HEADER.match(name) or not isinstance(text, str) or not text.isprintable():
+        if not _HEADER.fullmatch(name) or not isinstance(text, str) or not text.isprintable():
             return "a table of header names and texts of one line"
         if name.lower() in _SECRET_HEADERS or looks_like_a_key(text):
             return f"no key in {name!r}; name its environment variable in key_env (and its header in key_header)"
@@ -189,7 +189,7 @@ OPTIONS: Mapping[str, Option] = {
         "text",
         _DIALECT,
         "header of the key; `Authorization` carries `Bearer KEY`",
-        lambda value: "" if isinstance(value, str) and _HEADER.match(value) else "a header's name",
+        lambda value: "" if isinstance(value, str) and _HEADER.fullmatch(value) else "a header's name",
     ),
 }
 """Every option, in the order of the README."""

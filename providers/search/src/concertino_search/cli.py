@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from pathlib import Path
 
 import click
 from concertino import UsageError
+from concertino.cli.terminal import say, say_json
 
 from .options import IndexOptions
 
@@ -30,6 +30,6 @@ def search_index(corpus: Path, analyser: str, cache: Path | None, as_json: bool)
     seconds = time.monotonic() - began
     if as_json:
         data = {"passages": len(index.passages), "seconds": round(seconds, 3), "folder": str(index.folder)}
-        click.echo(json.dumps(data))
+        say_json(data)
     else:
-        click.echo(f"{len(index.passages):,} passages in {seconds:.1f} s: {index.folder}")
+        say(f"{len(index.passages):,} passages in {seconds:.1f} s: {index.folder}")

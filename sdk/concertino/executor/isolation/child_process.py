@@ -14,7 +14,6 @@ import atexit
 import contextlib
 import io
 import json
-import logging
 import os
 import selectors
 import signal
@@ -28,10 +27,12 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from concertino.core.logs import logger_of
+
 if TYPE_CHECKING:
     import asyncio
 
-logger = logging.getLogger("concertino.executor")
+logger = logger_of("executor")
 
 T = TypeVar("T")
 

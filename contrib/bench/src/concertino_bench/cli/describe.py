@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from concertino.cli.options import PoolChoice, common_options, pool_options, warn_about_broken_plugins
 from concertino.cli.output import clean, one_line, write_json, write_table
+from concertino.cli.terminal import say
 
 from .progress import ProgressLine
 
@@ -145,7 +146,7 @@ def _run(pool: Pool, writer: str | ModelSpec | None, as_json: bool, **options: A
         line.end()
     if described is None:
         again = ", without --refresh" if options["refresh"] else ""
-        click.echo(f"cancelled; what was answered is kept in {folder}: the same command continues{again}", err=True)
+        say(f"cancelled; what was answered is kept in {folder}: the same command continues{again}", error=True)
         sys.exit(130)
     return described
 
@@ -162,17 +163,17 @@ def _progress(progress: DescriptionProgress) -> str:
 
 def _show(described: Described, saved: Path | None) -> None:
     for problem in described.problems:
-        click.echo(f"damaged: {clean(problem)}", err=True)
+        say(f"damaged: {clean(problem)}", error=True)
     if described.descriptions:
         titles = ("MODEL", "CORRECT", "95 %", "TASKS", "TOKENS IN + OUT", "SECONDS", "$ PER TASK")
         write_table(titles, [_row(description) for description in described.descriptions])
     for description in described.descriptions:
         written = f" (written by {description.written_by})" if description.written_by else ""
-        click.echo(f"\n{description.model}{written}\n{clean(description.text)}")
+        say(f"\n{description.model}{written}\n{clean(description.text)}")
         for note in description.notes:
-            click.echo(f"{description.model}: {one_line(note)}", err=True)
+            say(f"{description.model}: {one_line(note)}", error=True)
     if saved is not None:
-        click.echo(f"\n{saved}: pool {described.pool.id} with {len(described.descriptions)} new descriptions")
+        say(f"\n{saved}: pool {described.pool.id} with {len(described.descriptions)} new descriptions")
 
 
 def _row(description: Description) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 import click
 from concertino.cli.options import common_options
 from concertino.cli.output import write_json
+from concertino.cli.terminal import progress_bar, say, say_json, say_json_text
 
 from concertino_bench.masbench.checking import AnswerCheck, check
 from concertino_bench.masbench.generator import AXES, LEVELS, SPLITS, Axis, Split, generate
@@ -66,7 +66,7 @@ def generate_command(
     with _progress(noted, count) as shown:
         if out == "-":
             for line in write_jsonl(shown):
-                click.echo(line, nl=False)
+                say_json_text(line, nl=False)
             return
         size, digest = _write(Path(out), write_jsonl(shown))
     summary = {
@@ -83,9 +83,9 @@ def generate_command(
         "seconds": round(time.monotonic() - started, 3),
     }
     if as_json:
-        click.echo(json.dumps(summary))
+        say_json(summary)
     else:
-        click.echo(f"{count} questions, {axis} {level}, {len(templates)} templates: {out}")
+        say(f"{count} questions, {axis} {level}, {len(templates)} templates: {out}")
 
 
 @click.command("verify")
@@ -112,12 +112,12 @@ def verify_command(file: str, as_json: bool) -> None:
 
 def _show(report: AnswerCheck) -> None:
     for (axis, level), (rows, agreed) in sorted(report.groups.items(), key=lambda item: (item[0][0], item[0][1] or 0)):
-        click.echo(f"{axis or '-':<10}  {level if level is not None else '-':>5}  {agreed} of {rows}")
-    click.echo(f"{report.agreed} of {report.rows} answers agree")
+        say(f"{axis or '-':<10}  {level if level is not None else '-':>5}  {agreed} of {rows}")
+    say(f"{report.agreed} of {report.rows} answers agree")
     for difference in report.differences[:20]:
-        click.echo(f"{difference.id}: {difference.kind}: {difference.detail}")
+        say(f"{difference.id}: {difference.kind}: {difference.detail}")
     if len(report.differences) > 20:
-        click.echo(f"and {len(report.differences) - 20} more; --json lists all")
+        say(f"and {len(report.differences) - 20} more; --json lists all")
 
 
 def _noting(tasks: Iterable[Task], templates: set[str]) -> Iterator[Task]:
@@ -133,7 +133,7 @@ def _progress(tasks: Iterator[Task], count: int) -> Iterator[Iterable[Task]]:
     if not sys.stderr.isatty():
         yield tasks
         return
-    with click.progressbar(tasks, length=count, label="questions", file=sys.stderr) as bar:
+    with progress_bar(tasks, count, "questions") as bar:
         yield bar
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 
-import click
+from concertino.cli.output import one_line
+from concertino.cli.terminal import rewrite, say
 
 _EVERY = 15.0
 """Seconds between two lines where no terminal shows one."""
@@ -22,6 +24,7 @@ class ProgressLine:
         self.terminal = sys.stderr.isatty()
         self._quiet = quiet
         self._begun = False
+        self._width = 0
         # Logs get their first line only after a while: a short command then writes none.
         self._last = 0.0 if self.terminal else time.monotonic()
 
@@ -32,9 +35,15 @@ class ProgressLine:
             return
         self._last, self._begun = time.monotonic(), True
         # On stderr, so that results on stdout can be piped.
-        click.echo(f"\r\x1b[K{text}" if self.terminal else text, err=True, nl=not self.terminal)
+        if self.terminal:
+            # A line that wraps cannot be written over.
+            text = one_line(text, shutil.get_terminal_size().columns - 1)
+            rewrite(text, self._width)
+            self._width = len(text)
+        else:
+            say(text, error=True)
 
     def end(self) -> None:
         """Begin a new line after the last one."""
         if self.terminal and self._begun:
-            click.echo(err=True)
+            say(error=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from concertino.cli.options import common_options
 from concertino.cli.output import write_json
+from concertino.cli.terminal import say
 
 if TYPE_CHECKING:
     from concertino_bench.metrics.metric import Value
@@ -42,11 +43,11 @@ def report_command(
     for path, write in ((html, report.html), (markdown, report.markdown)):
         if path is not None:
             _write(path, write())
-            click.echo(f"{path}", err=True)
+            say(f"{path}", error=True)
     if as_json:
         write_json(report.to_json())
     elif html is None and markdown is None:
-        click.echo(report.markdown())
+        say(report.markdown())
 
 
 @click.command("compare")
@@ -64,16 +65,16 @@ def compare_command(files: tuple[Path, ...], lenient: bool, seed: int, as_json: 
         write_json([each.to_json() for each in report.comparisons])
         return
     for note in report.results.notes:
-        click.echo(note, err=True)
+        say(note, error=True)
     width = max(map(len, report.systems))
     for name in report.systems:
-        click.echo(f"{name:<{width}}  {_shown(report.values[name]['accuracy'])}")
+        say(f"{name:<{width}}  {_shown(report.values[name]['accuracy'])}")
     for each in report.comparisons:
         test = each.mcnemar
         alone = f"{test.only_a} only {each.a}, {test.only_b} only {each.b}, p {test.p:.3g}"
         dropped = each.dropped_a + each.dropped_b
         more = f", {dropped} items without a counterpart" if dropped else ""
-        click.echo(f"{each.b} - {each.a}: {_difference(each['accuracy'])}; {alone}; {each.tasks} tasks{more}")
+        say(f"{each.b} - {each.a}: {_difference(each['accuracy'])}; {alone}; {each.tasks} tasks{more}")
 
 
 @click.command("pareto")
@@ -102,7 +103,7 @@ def pareto_command(files: tuple[Path, ...], x: str, y: str, lenient: bool, seed:
     for point in points:
         beaten = f"beaten by {', '.join(point.beaten_by)}" if point.beaten_by else ""
         place = "frontier" if point.frontier else beaten or "unknown"
-        click.echo(f"{point.system:<{width}}  {x} {_number(point.x)}  {y} {_number(point.y)}  {place}")
+        say(f"{point.system:<{width}}  {x} {_number(point.x)}  {y} {_number(point.y)}  {place}")
 
 
 def _built(files: tuple[Path, ...], lenient: bool, seed: int) -> Report:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from concertino.cli.options import common_options
 from concertino.cli.output import write_json
+from concertino.cli.terminal import say, say_json
 
 from .progress import ProgressLine
 
@@ -112,7 +113,7 @@ def run_command(
         outcome = asyncio.run(run())
     except (KeyboardInterrupt, asyncio.CancelledError):
         shown.end()
-        click.echo(f"interrupted; what is done is in {out}, and the same command continues", err=True)
+        say(f"interrupted; what is done is in {out}, and the same command continues", error=True)
         sys.exit(130)
     shown.end()
     _tell(outcome, shown, time.monotonic() - began, as_json)
@@ -139,8 +140,8 @@ def tasks_command(as_json: bool) -> None:
         return
     width = max((len(each.name) for each in sets), default=0)
     for each in sets:
-        click.echo(f"{each.name:<{width}}  {each.summary}")
-        click.echo(f"{'':<{width}}  options: {', '.join(options_of(each)) or 'none'}")
+        say(f"{each.name:<{width}}  {each.summary}")
+        say(f"{'':<{width}}  options: {', '.join(options_of(each)) or 'none'}")
 
 
 @click.command("graders")
@@ -168,7 +169,7 @@ def graders_command(as_json: bool) -> None:
     width = max((len(each.name) for each in graders), default=0)
     for row in rows:
         kinds = f" ({', '.join(row['kinds'])})" if row["kinds"] else ""
-        click.echo(f"{row['name']:<{width}}  {row['summary']}{kinds}")
+        say(f"{row['name']:<{width}}  {row['summary']}{kinds}")
 
 
 # -- from options to an evaluation -----------------------------------------------------------------------------------
@@ -330,15 +331,15 @@ def _tell(outcome: Outcome, shown: EvaluationProgress, seconds: float, as_json: 
             "counterfactuals": [each._asdict() for each in followed(outcome.items)],
             "broken": {name: count for name, (count, _, _) in _broken(outcome).items()},
         }
-        click.echo(json.dumps(summary, ensure_ascii=False))
+        say_json(summary)
     else:
         width = max((len(name) for name in right), default=0)
         for name, (good, done) in right.items():
-            click.echo(f"{name:<{width}}  {good}/{done}  {100 * good / max(1, done):.1f} %")
+            say(f"{name:<{width}}  {good}/{done}  {100 * good / max(1, done):.1f} %")
         for each in followed(outcome.items):
-            click.echo(each.line())
-        click.echo(f"{len(outcome.items)} items in {outcome.path}; concertino bench report {outcome.path}")
+            say(each.line())
+        say(f"{len(outcome.items)} items in {outcome.path}; concertino bench report {outcome.path}")
     if outcome.stopped:
-        click.echo(f"stopped: {outcome.stopped}; {outcome.missing} of {outcome.total} items are not done", err=True)
+        say(f"stopped: {outcome.stopped}; {outcome.missing} of {outcome.total} items are not done", error=True)
     for name, (count, total, why) in _broken(outcome).items():
-        click.echo(f"{name}: {count} of {total} items have no answer, for something broke: {why}", err=True)
+        say(f"{name}: {count} of {total} items have no answer, for something broke: {why}", error=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from pathlib import Path
 
 import click
 from concertino.cli.options import common_options
+from concertino.cli.terminal import say, say_json
 
 from .run import EvaluationProgress
 
@@ -83,7 +83,7 @@ def study_command(
         asyncio.run(work)
     except KeyboardInterrupt:
         shown.end()
-        click.echo(f"interrupted; what is done is in {out}, and the same command continues", err=True)
+        say(f"interrupted; what is done is in {out}, and the same command continues", error=True)
         sys.exit(130)
     shown.end()
     _report(out, as_json)
@@ -101,7 +101,7 @@ def _report(out: Path, as_json: bool) -> None:
     try:
         page.write_text(report.html(), "utf-8")
     except ct.UsageError as error:
-        click.echo(str(error), err=True)
+        say(str(error), error=True)
         # Without matplotlib the study still has its Markdown and its figures.
         page = Path()
     curves = report.to_json()["curves"]
@@ -116,11 +116,11 @@ def _report(out: Path, as_json: bool) -> None:
             "markdown": str(markdown),
             "html": str(page) if page.name else "",
         }
-        click.echo(json.dumps({**files, "items": len(report.results.items), "systems": systems}, ensure_ascii=False))
+        say_json({**files, "items": len(report.results.items), "systems": systems})
         return
     axes = list(curves)
     width = max(map(len, systems), default=0)
-    click.echo(" " * width + "".join(f"{axis:>12}" for axis in axes))
+    say(" " * width + "".join(f"{axis:>12}" for axis in axes))
     for name, of in systems.items():
-        click.echo(f"{name:<{width}}" + "".join(f"{100 * of[axis]:>10.1f} %" for axis in axes))
-    click.echo(f"{markdown}{f', {page}' if page.name else ''}")
+        say(f"{name:<{width}}" + "".join(f"{100 * of[axis]:>10.1f} %" for axis in axes))
+    say(f"{markdown}{f', {page}' if page.name else ''}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from concertino.cli.options import common_options
 from concertino.cli.output import write_json
+from concertino.cli.terminal import say
 
 from concertino_bench.toolscale.settings import SynthesisProgress, SynthesisReport, SynthesisSettings
 
@@ -89,7 +90,7 @@ def synthesise_command(
         if as_json:
             write_json(plan)
         else:
-            click.echo(_plan_text(plan))
+            say(_plan_text(plan))
         return
     report = _run(pool, settings, out, budget, concurrency, quiet=as_json)
     if as_json:
@@ -177,19 +178,19 @@ def _run(
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
         line.end()
-        click.echo(f"interrupted; what came is kept in {out}: the same command continues", err=True)
+        say(f"interrupted; what came is kept in {out}: the same command continues", error=True)
         sys.exit(130)
     line.end()
     return report
 
 
 def _show(report: SynthesisReport) -> None:
-    click.echo(
+    say(
         f"{report.folder}: {report.tables} tables, {report.entries} entries, {report.tools} tools, "
         f"{report.intents} intents"
     )
     kept = ", ".join(f"{count} of level {level}" for level, count in sorted(report.tasks.items()))
-    click.echo(f"{sum(report.tasks.values())} tasks: {kept or 'none'}")
+    say(f"{sum(report.tasks.values())} tasks: {kept or 'none'}")
     for reason, count in sorted(report.reasons.items()):
-        click.echo(f"rejected: {count} {reason}")
-    click.echo(f"{report.asked} requests, {report.known} artefacts were known, {report.seconds:.1f} s")
+        say(f"rejected: {count} {reason}")
+    say(f"{report.asked} requests, {report.known} artefacts were known, {report.seconds:.1f} s")

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +23,7 @@ from typing import Any
 
 import concertino as ct
 from concertino.core.events import CallStarted
+from concertino.core.logs import logger_of
 from concertino.executor import Limits
 from concertino.schema import suggestion
 
@@ -36,7 +36,7 @@ from .evaluation import Evaluation
 from .results_file import ResultsFile
 from .services import PoolServices, choose_graders, grading_pool
 
-logger = logging.getLogger("concertino.bench")
+logger = logger_of("bench")
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ The invariant: a name is one thing; where two distributions use one, the first k
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
+
+from concertino.core.logs import logger_of
 
 from .grade import Grader
 from .task import TaskSet
@@ -14,7 +15,7 @@ from .task import TaskSet
 if TYPE_CHECKING:
     from concertino.plugins import PluginManager
 
-logger = logging.getLogger("concertino.bench")
+logger = logger_of("bench")
 
 
 def installed_task_sets(manager: PluginManager | None = None) -> dict[str, TaskSet]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import click
 from concertino import UsageError
+from concertino.cli.terminal import say, say_json
 
 from concertino_train.audit.checks import audit, read_episodes
 from concertino_train.groups.filters import Filters
@@ -49,7 +49,10 @@ def audit_command(
         report = audit(read_episodes(episodes), _reward(reward), filters=filters if filters.any else None)
     except UsageError as error:
         raise click.UsageError(str(error)) from error
-    click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False) if as_json else report.text())
+    if as_json:
+        say_json(report.to_json(), indent=2)
+    else:
+        say(report.text())
     if not report.ok and not force:
         sys.exit(1)
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import click
+from concertino.cli.terminal import say
 
 from concertino_train.config.config import TrainConfig
 from concertino_train.running.quiet import set_quiet_environment
@@ -40,7 +41,7 @@ def collect_command(given: TrainingOptions) -> None:
         write(f"{result.right} of {result.runs} runs are right; {result.examples} examples in {result.set}")
         write(f"left out: {left}")
     if result.missing:
-        click.echo(f"{result.missing} runs are missing; the same command continues", err=True)
+        say(f"{result.missing} runs are missing; the same command continues", error=True)
         sys.exit(1)
 
 

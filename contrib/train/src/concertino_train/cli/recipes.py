@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from concertino.cli.terminal import say
 
 from .options import common_options
 from .settings import write, write_json
@@ -26,7 +27,7 @@ def recipes_command(name: str | None, as_json: bool) -> None:
         if as_json:
             write_json({"name": name, "text": text, "config": load_config(name).resolved()})
         else:
-            click.echo(text, nl=False)
+            say(text, nl=False)
         return
     rows = [{"name": each, "about": load_config(each).about} for each in recipe_names()]
     if as_json:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from concertino.cli.terminal import say, say_json
 
 if TYPE_CHECKING:
     from concertino_train.scorer.evaluation import ReadingFigure
@@ -69,13 +69,13 @@ def scorer_command(
     for figure in reading_figures(Scorer.load(file), voices, topics, casts=casts):
         found.append(figure)
         if not as_json:
-            click.echo(_line(figure))
+            say(_line(figure))
     if as_json:
-        click.echo(json.dumps([_data(figure) for figure in found], indent=1))
+        say_json([_data(figure) for figure in found], indent=1)
 
 
 def _report(line: str) -> None:
-    click.echo(line, err=True)
+    say(line, error=True)
 
 
 def _line(figure: ReadingFigure) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
 from concertino import UsageError
+from concertino.cli.terminal import say, say_json_text
 
 from concertino_train.config.config import TrainConfig, load_config
 from concertino_train.config.reading import read_settings
@@ -79,17 +80,17 @@ def teller(given: TrainingOptions) -> Reporter:
     if not this_rank().leads:
         return Reporter()
     view = "json" if given.as_json else {None: "auto", True: "bar", False: "plain"}[given.live]
-    return reporter(view, lambda line: click.echo(line, err=True))
+    return reporter(view, partial(say_json_text if view == "json" else say, error=True))
 
 
 def write_json(value: Any) -> None:
     """Print one JSON value, from the rank that leads."""
     if this_rank().leads:
-        click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+        say_json_text(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
 def write(*lines: str) -> None:
     """Print lines, from the rank that leads."""
     if this_rank().leads:
         for line in lines:
-            click.echo(line)
+            say(line)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from concertino.cli.terminal import say
 
 from concertino_train.running.quiet import set_quiet_environment
 
@@ -86,7 +87,7 @@ def _studied(
     from concertino_train.studies.runs import run_study, spent_seconds
 
     trained = run_study(
-        study, output, seeds=range(seeds), jobs=jobs, settings=settings, tell=lambda line: click.echo(line, err=True)
+        study, output, seeds=range(seeds), jobs=jobs, settings=settings, tell=lambda line: say(line, error=True)
     )
     found = findings(study, trained)
     spent = spent_seconds(study, output)
@@ -104,5 +105,5 @@ def _studied(
     }
     (home / "study.json").write_text(json.dumps(data, indent=2), encoding="utf-8")
     if not as_json:
-        click.echo(text, nl=False)
+        say(text, nl=False)
     return data

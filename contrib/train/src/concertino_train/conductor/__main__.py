@@ -9,7 +9,6 @@ import argparse
 import copy
 import json
 import platform
-import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from concertino import UsageError
+from concertino.cli.terminal import say
 from concertino_toy.exercises import Said, collect
 
 from .rows import mixed_writer, to_row
@@ -106,8 +106,7 @@ def _write(folder: Path, model: Any, tokenizer: Any, record: dict[str, Any]) -> 
 
 
 def _tell(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    say(line, error=True)
 
 
 def _count(text: str) -> int:

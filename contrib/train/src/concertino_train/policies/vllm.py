@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 import random
 import threading
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from concertino import FailureClass, ModelSpec, ProviderError, Sampling, UsageError
+from concertino.core.logs import logger_of
 from concertino_local.codec import Codec
 
 from .policy import Policy, Prompt, Sample
@@ -39,7 +39,7 @@ GREEDY = 1e-5
 _FLAG = "--logprobs-mode"
 # A second request of these classes would fail as the first did.
 _FINAL = frozenset((FailureClass.CALLER, FailureClass.AUTH, FailureClass.BUG))
-_log = logging.getLogger("concertino.train.vllm")
+_log = logger_of("train.vllm")
 T = TypeVar("T")
 
 

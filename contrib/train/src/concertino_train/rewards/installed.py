@@ -6,8 +6,9 @@ The invariant: a name is one thing; where two distributions use one, the first k
 from __future__ import annotations
 
 import inspect
-import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from concertino.core.logs import logger_of
 
 from .plain import is_term, term_of
 from .reward import Reward
@@ -16,7 +17,7 @@ from .term import Term
 if TYPE_CHECKING:
     from concertino.plugins import PluginManager
 
-logger = logging.getLogger("concertino.train")
+logger = logger_of("train")
 
 
 class RewardCatalogue(NamedTuple):

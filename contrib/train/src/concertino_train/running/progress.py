@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from concertino import UsageError
+from concertino.core.display_text import clean, one_line
 from tqdm import tqdm
 
 Write = Callable[[str], None]
@@ -126,19 +127,19 @@ class BarReporter(Reporter):
     def begin(self, what: str, total: int, done: int = 0, elapsed: float = 0.0) -> None:
         """See `Reporter.begin`."""
         super().begin(what, total, done, elapsed)
-        self._bar = tqdm(total=total, initial=done, desc=what, dynamic_ncols=True)
+        self._bar = tqdm(total=total, initial=done, desc=one_line(what), dynamic_ncols=True)
 
     def step(self, step: int, figures: Mapping[str, Any], show: bool = True) -> None:
         """See `Reporter.step`."""
         if self._bar is not None:
-            self._bar.set_postfix_str("  ".join(shown(figures)), refresh=False)
+            self._bar.set_postfix_str(one_line("  ".join(shown(figures))), refresh=False)
             # The bar counts differences; steps may be told more than once or left out.
             self._bar.update(step - self.done)
         super().step(step, figures, show)
 
     def say(self, text: str, kind: str = "note") -> None:
         """See `Reporter.say`."""
-        tqdm.write(text if kind == "note" else f"{kind}: {text}", file=sys.stderr)
+        tqdm.write(clean(text if kind == "note" else f"{kind}: {text}"), file=sys.stderr)
 
     def end(self) -> None:
         """See `Reporter.end`."""

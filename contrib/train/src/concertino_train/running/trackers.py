@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from concertino import UsageError
+from concertino.core.logs import logger_of
 
 from concertino_train.settings import did_you_mean
 
-logger = logging.getLogger("concertino.train")
+logger = logger_of("train")
 
 TRACKERS = ("tensorboard", "trackio", "wandb")
 """Those that `logging.trackers` may name. TensorBoard writes to `tensorboard/` in the output folder."""

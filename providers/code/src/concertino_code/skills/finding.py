@@ -6,15 +6,15 @@ warning, unless it is the only one.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 from concertino import UsageError
+from concertino.core.logs import logger_of
 
 from .skill import MANIFEST, Skill, read_skill
 
-logger = logging.getLogger("concertino.code")
+logger = logger_of("code")
 
 DEPTH = 4
 """Folders below the one that is given."""

@@ -6,13 +6,14 @@ the others. Each is a `Refusal`, which `concertino doctor` and `concertino mcp l
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from concertino import AgentSpec, ToolSpec
+from concertino.core.display_text import one_line
+from concertino.core.logs import logger_of
 
 from concertino_mcp.members.agent import server_agent
 from concertino_mcp.settings import McpServerSettings
@@ -24,7 +25,7 @@ from .specs import ToolRefused, to_spec
 if TYPE_CHECKING:
     import mcp_types as types
 
-logger = logging.getLogger("concertino.mcp")
+logger = logger_of("mcp")
 
 MAX_TOOLS = 1000
 """Tools of one server that are taken; `include` says which."""
@@ -157,11 +158,16 @@ def _build(server: McpServerSettings, listing: Listing, names: ToolNames) -> Ser
         listing.instructions,
         tools,
         agent,
-        tuple(Refusal(server.name, tool[:200], reason) for tool, reason in refused),
-        tuple(Refusal(server.name, tool[:200], note) for tool, note in notes),
+        tuple(_told(server, tool, reason) for tool, reason in refused),
+        tuple(_told(server, tool, note) for tool, note in notes),
         listing.error,
         listing.seconds,
     )
+
+
+def _told(server: McpServerSettings, tool: str, text: str) -> Refusal:
+    """What is said of a tool; a server wrote its name, and parts of the text."""
+    return Refusal(server.name, one_line(tool, 200), one_line(text))
 
 
 def _specs(

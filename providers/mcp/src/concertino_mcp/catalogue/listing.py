@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from concertino.core.display_text import one_line
+
 from concertino_mcp.errors import ServerFailed
 from concertino_mcp.settings import McpServerSettings
 
@@ -72,14 +74,14 @@ async def _ask(server: McpServerSettings) -> Listing:
         connection = life.connection
         if connection is not None:
             info = connection.session.server_info
-            listing.title = f"{info.name} {info.version}".strip()[:120] if info is not None else ""
-            listing.protocol = connection.session.protocol_version or ""
+            listing.title = one_line(f"{info.name} {info.version}", 120) if info is not None else ""
+            listing.protocol = one_line(connection.session.protocol_version or "")
             listing.instructions = (connection.session.instructions or "")[:4000]
     except ServerFailed as failed:
-        listing.error = str(failed)
+        listing.error = one_line(failed)
     except TimeoutError:
         listing.error = f"it did not list its tools within {server.start_timeout:g} s (start_timeout)"
     except Exception as error:  # whatever a hostile answer causes must not affect other servers
-        listing.error = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        listing.error = f"{type(error).__name__}: {one_line(error, 300)}"
     listing.seconds = time.monotonic() - began
     return listing

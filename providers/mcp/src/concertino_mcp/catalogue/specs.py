@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from concertino import SpecError, ToolSpec
+from concertino.core.display_text import is_plain_name, one_line
 from concertino.schema import SchemaRefused, admit
 
 from concertino_mcp.members.agent import SHOWN
@@ -30,7 +31,7 @@ def to_spec(server: McpServerSettings, tool: types.Tool, names: ToolNames, notes
 
     Args:
         names: gives the tool its name in the pool.
-        notes: takes what was changed: an output schema that is not checked.
+        notes: takes what was changed: an output schema that is not checked, a name with hidden characters.
 
     Raises:
         ToolRefused: it is left out; says why.
@@ -47,6 +48,8 @@ def to_spec(server: McpServerSettings, tool: types.Tool, names: ToolNames, notes
     name = names.give(prefix, tool.name)
     if name is None:
         raise ToolRefused("another tool has its name; give the server a `prefix` of its own")
+    if not is_plain_name(tool.name):
+        notes.append(f"its name holds characters that nobody sees; it is called {name}")
     output = _output(tool, notes)
     writes, repeatable = _effects(server, tool)
     function = McpTool(server, tool.name, name, structured=output is not None, repeatable=repeatable)
@@ -100,5 +103,5 @@ def _description(server: McpServerSettings, tool: types.Tool, *, renamed: bool) 
     if not text:
         text = f"A tool of the MCP server {server.name}, which does not describe it."
     if renamed:
-        text = f"{tool.name[:200]}: {text}"
+        text = f"{one_line(tool.name, 200)}: {text}"
     return text

@@ -16,11 +16,11 @@ Progress that the server reports goes to the observers of the run, and to the lo
 from __future__ import annotations
 
 import contextlib
-import logging
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from concertino import ToolSpec
+from concertino.core.logs import logger_of
 
 from concertino_mcp.errors import ServerFailed, fail
 from concertino_mcp.settings import McpServerSettings
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from concertino import Context
     from mcp.shared.dispatcher import ProgressFnT
 
-logger = logging.getLogger("concertino.mcp")
+logger = logger_of("mcp")
 
 PROGRESS_CHARS = 200
 """Characters of a message of progress that are passed on."""

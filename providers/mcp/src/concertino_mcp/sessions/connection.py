@@ -18,6 +18,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
+from concertino.core.logs import logger_of
 from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
@@ -32,7 +33,7 @@ from .dispatcher import Dispatcher, first_fault
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-logger = logging.getLogger("concertino.mcp")
+logger = logger_of("mcp")
 
 PAGES = 200
 LISTED = 20_000

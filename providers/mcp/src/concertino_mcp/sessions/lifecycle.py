@@ -12,9 +12,10 @@ tried only once in `REST` seconds; meanwhile calls fail at once with the reason.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from typing import TYPE_CHECKING, Any
+
+from concertino.core.logs import logger_of
 
 from concertino_mcp.errors import ServerFailed
 from concertino_mcp.transport.http_errors import http_failure, session_is_over
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from .connection import Connection
 
-logger = logging.getLogger("concertino.mcp")
+logger = logger_of("mcp")
 
 ATTEMPTS = 3
 """Attempts of one call, in all."""

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import re
 from typing import Any, Self, cast
 
-logger = logging.getLogger("concertino.mcp")
+from concertino.core.logs import logger_of
+
+logger = logger_of("mcp")
 
 MESSAGE_BYTES = 16 * 2**20
 WAITING_BYTES = 2 * MESSAGE_BYTES

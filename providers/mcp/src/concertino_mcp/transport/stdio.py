@@ -22,13 +22,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from subprocess import PIPE
 
+from concertino.core.logs import logger_of
 from concertino.executor import ChildProcess, awaitable, minimal_environment
 
 from concertino_mcp.errors import ServerFailed
 
 from .messages import MessageReader, MessageWriter
 
-logger = logging.getLogger("concertino.mcp")
+logger = logger_of("mcp")
 
 GRACE = 1.0
 """Seconds between the end of its standard input and SIGTERM, and again until SIGKILL."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from concertino import FailureClass, ProviderError
+from concertino.core.display_text import is_plain_name
 from concertino.schema import suggestion
 
 from concertino_openai.failures import from_error, shorten
@@ -68,7 +69,8 @@ async def fetch_models(client: ServerClient) -> tuple[ListedModel, ...]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         text = redact(f"{client.base_url}/models answered with no list: {shorten(json.dumps(data))}")
         raise ProviderError(text, failure=FailureClass.CALLER)
-    return tuple(_listed(row) for row in rows if row.get("id"))
+    # A name with characters that nobody sees could pass for another one.
+    return tuple(_listed(row) for row in rows if row.get("id") and is_plain_name(str(row["id"])))
 
 
 async def check_served(client: ServerClient, model: str) -> None:

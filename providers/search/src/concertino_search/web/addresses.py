@@ -51,7 +51,7 @@ _CLOSED = tuple(
 )
 """Networks that are closed, whatever this version of Python considers them."""
 _NUMERIC_END = re.compile(r"(?:^|\.)(?:0[xX][0-9A-Fa-f]*|[0-9]+)\.?$")
-_HOST = re.compile(r"^[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?$")
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 _LOCAL_NAMES = (".localhost", ".local", ".internal", ".intranet", ".lan", ".home.arpa", ".onion")
 
 
@@ -121,7 +121,7 @@ class AddressGuard:
         # The C library takes hosts such as 0x7f.1 and 2130706433 for addresses.
         if _NUMERIC_END.search(bare):
             raise AddressRefused(f"host {host!r} is a number in an unusual spelling; write the address as 192.0.2.1")
-        if not _HOST.match(bare):
+        if not _HOST.fullmatch(bare):
             raise AddressRefused(f"host {host!r} is not a host name")
         # A user who allows a private network may use its names; the addresses behind them are still checked.
         if (bare == "localhost" or f".{bare}".endswith(_LOCAL_NAMES)) and not self.allowed:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import threading
 import time
 import weakref
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from concertino import FailureClass, ProviderError
+from concertino.core.logs import logger_of
 from concertino.executor import awaitable
 
 from concertino_vllm.errors import VllmServerError
@@ -37,7 +37,7 @@ from .process import VllmProcess
 from .startup import Startup, address_of, not_started
 from .state import ServedState, ServerAddress, ServerHealth, StartProgress, State
 
-logger = logging.getLogger("concertino.vllm")
+logger = logger_of("vllm")
 
 ENDS, ENDS_WITHIN = 3, 600.0
 """A server that ended unasked so often within so many seconds is not started again."""

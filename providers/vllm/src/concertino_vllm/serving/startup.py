@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from concertino import ConcertinoError, FailureClass, ProviderError
+from concertino.core.logs import logger_of
 from concertino.executor import awaitable
 
 from concertino_vllm.errors import VllmServerError
@@ -25,7 +25,7 @@ from .end_causes import explain_end, last_line, quote, read_end
 from .process import PortTaken, VllmProcess
 from .state import ServedState, ServerAddress, StartProgress
 
-logger = logging.getLogger("concertino.vllm")
+logger = logger_of("vllm")
 
 PORTS = 4
 """How many free ports are tried."""

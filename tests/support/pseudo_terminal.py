@@ -20,13 +20,31 @@ def on_terminal(
 ) -> tuple[int, list[str]]:
     """Run the command line in a terminal.
 
+    Returns:
+        Its exit code, and every line that was ever written, without what moves the cursor or gives colours.
+    """
+    code, written = written_to_terminal(arguments, environment, columns=columns, typed=typed)
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", written.decode("utf-8", "replace"))
+    return code, text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def written_to_terminal(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    columns: int = 80,
+    typed: Sequence[str] = (),
+    program: Sequence[str] = (sys.executable, "-m", "concertino"),
+) -> tuple[int, bytes]:
+    """Run a program in a terminal.
+
     Args:
         environment: beside that of the tests.
         columns: of the terminal.
-        typed: lines that are typed, each when the command has asked for one: `…: `.
+        typed: lines that are typed, each when the program has asked for one: `…: `.
 
     Returns:
-        Its exit code, and every line that was ever written, without what moves the cursor or gives colours.
+        Its exit code, and every byte that was written.
     """
     import fcntl
     import pty
@@ -36,7 +54,7 @@ def on_terminal(
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
     child = subprocess.Popen(
-        [sys.executable, "-m", "concertino", *arguments],
+        [*program, *arguments],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -63,5 +81,4 @@ def on_terminal(
         child.kill()
         child.wait()
         os.close(ours)
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", written.decode("utf-8", "replace"))
-    return code, text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return code, written
