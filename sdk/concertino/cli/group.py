@@ -54,7 +54,9 @@ COMMANDS: dict[str, CommandPlace] = {
     "traces": CommandPlace(f"{_HERE}.traces:traces", "List, show, follow, replay and export recorded runs."),
     "sessions": CommandPlace(f"{_HERE}.sessions:sessions", "List, show, fork and delete conversations."),
     "check": CommandPlace(f"{_HERE}.check:check", "Check a plugin's package against the conformance kit."),
-    "trust": CommandPlace(f"{_HERE}.trust:trust", "Trust a settings file, pool file or recipe, or list what is trusted."),
+    "trust": CommandPlace(
+        f"{_HERE}.trust:trust", "Trust a settings file, pool file or recipe, or list what is trusted."
+    ),
     "new": CommandPlace(f"{_HERE}.new:new", "Write the skeleton of a plugin."),
     "demo": CommandPlace(f"{_HERE}.demo:demo", "Watch a run with simulated models: no key, no network."),
     "completion": CommandPlace(f"{_HERE}.completion:completion", "Print the shell's script that completes names."),
@@ -204,10 +206,14 @@ class CommandGroup(click.Group):
                 try:
                     return super().main(list(given), *args, **options)
                 except Exception as error:
-                    from .trust import allowed
+                    from .trust import allowed, refusal
 
-                    if not allowed(error, given):
+                    # A command may have told the refusal in words of its own, which lose what it is about.
+                    refused = refusal(error)
+                    if refused is None:
                         raise
+                    if not allowed(refused, given):
+                        raise refused from None
             return super().main(list(given), *args, **options)
 
 

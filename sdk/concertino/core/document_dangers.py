@@ -12,13 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from .services import LOCAL_SERVERS, SERVICE_KEYS
 
 MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 """`module:name`, as settings name what is imported."""
 
+Kind = Literal["settings", "pool", "document"]
+"""How a document is read: `concertino.toml`, a pool file, or training settings and evaluations."""
 _Rule = Callable[[Any, Path], bool]
 _STARTS_A_MODEL = ("vllm", "local")
 """Providers whose models are loaded or started on this machine, also where only their name is given."""
@@ -141,13 +143,20 @@ def document_dangers(data: Any, folder: Path, key: str = "") -> list[Danger]:
     return list(dict.fromkeys(found))
 
 
-def dangers_of(data: Mapping[str, Any], folder: Path, name: str) -> list[Danger]:
-    """The dangers of a document whose kind is told by its name and its keys."""
-    if name == "concertino.toml" or {"disable", "always", "traces"} & set(data):
+def dangers_of(kind: Kind, data: Mapping[str, Any], folder: Path) -> list[Danger]:
+    """The dangers of a document that is read as of a kind."""
+    if kind == "settings":
         return settings_dangers(data, folder)
-    if {"members", "sources", "providers", "models", "overrides", "offer"} & set(data) or name.startswith("pool."):
-        return pool_dangers(data, folder)
-    return document_dangers(data, folder)
+    return pool_dangers(data, folder) if kind == "pool" else document_dangers(data, folder)
+
+
+def kind_of(data: Mapping[str, Any], name: str) -> Kind:
+    """The kind of a document, as its name and its keys look."""
+    if name == "concertino.toml":
+        return "settings"
+    apart = {"rollout", "trainer", "reward", "model", "tasks", "systems", "base"}
+    pool = {"members", "sources", "providers", "models", "overrides", "offer"} & set(data) and not apart & set(data)
+    return "pool" if pool else "document"
 
 
 def texts(value: Any, place: str = "") -> Iterator[tuple[str, str]]:

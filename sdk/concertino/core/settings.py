@@ -28,7 +28,6 @@ from typing import Any
 from concertino.core.documents import check_keys, read_document
 from concertino.core.errors import UsageError
 
-from .document_dangers import settings_dangers
 from .provider_settings import ProviderSettings
 from .trust import require
 
@@ -96,7 +95,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     check_keys(str(file), data, _KEYS, UsageError)
     if not named:
         # Whoever names a file has chosen it; one that only lies there may be a stranger's.
-        require(file, settings_dangers(data, file.parent), trusted=False)
+        require(file, data, "settings", trusted=False)
     return Settings(
         always=tuple(_strings(file, data, "always")),
         disable=(*_strings(file, data, "disable"), *(_names(environ, "CONCERTINO_DISABLE") or ())),

@@ -21,10 +21,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .display_text import clean
-from .document_dangers import MODULE, Danger
+from .document_dangers import MODULE, Danger, Kind, dangers_of, kind_of
 from .errors import UsageError
 
 MOST_FILES = 20_000
@@ -33,8 +33,9 @@ _WHOLE_BYTES = 8 << 20
 """A larger file is covered by its size, its number on the disk and the times of its last changes."""
 _SHOWN = 12
 """Dangers that a message names."""
-_guarding = False
-_allowed: dict[str, tuple[tuple[int, ...], str]] = {}
+_guards: list[None] = []
+"""As many as `guarding` is in force."""
+_allowed: dict[str, tuple[tuple[int, ...], Kind, str]] = {}
 
 
 class UntrustedFile(UsageError):
@@ -43,13 +44,14 @@ class UntrustedFile(UsageError):
     Attributes:
         file: the document.
         dangers: what it would do.
+        kind: as what it was read.
         changed: whether it was trusted before it changed.
     """
 
-    def __init__(self, file: Path, dangers: Sequence[Danger], changed: bool) -> None:
-        self.file, self.dangers, self.changed = file, tuple(dangers), changed
+    def __init__(self, file: Path, dangers: Sequence[Danger], kind: Kind, command: str, changed: bool) -> None:
+        self.file, self.dangers, self.kind, self.changed = file, tuple(dangers), kind, changed
         why = "it changed since it was trusted" if changed else "nobody on this machine has trusted it"
-        super().__init__(f"{file}: not used, because {why}. {shown(dangers)}\nIf you trust it: {command_for(file)}")
+        super().__init__(f"{file}: not used, because {why}. {shown(dangers)}\nIf you trust it: {command}")
 
 
 class Trusted(NamedTuple):
@@ -58,18 +60,21 @@ class Trusted(NamedTuple):
     Attributes:
         path: absolute, without links.
         digest: of what was trusted.
+        kind: as what it was trusted.
         at: when, in UTC.
     """
 
     path: str
     digest: str
+    kind: Kind
     at: str
 
 
-def command_for(file: Path) -> str:
+def command_for(file: Path, kind: Kind, data: Mapping[str, Any]) -> str:
     """The command that trusts a file."""
     name = str(file)
-    return f"concertino trust {shlex.quote(name if not name.startswith('-') else f'./{name}')}"
+    more = "" if kind_of(data, file.name) == kind else f" --as {kind}"
+    return f"concertino trust {shlex.quote(name if not name.startswith('-') else f'./{name}')}{more}"
 
 
 def shown(dangers: Sequence[Danger]) -> str:
@@ -82,20 +87,20 @@ def shown(dangers: Sequence[Danger]) -> str:
 @contextmanager
 def guarding() -> Iterator[None]:
     """While it lasts, documents are refused also where a caller passes their path: so reads the command line."""
-    global _guarding
-    before, _guarding = _guarding, True
+    _guards.append(None)
     try:
         yield
     finally:
-        _guarding = before
+        _guards.pop()
 
 
-def require(file: Path, dangers: Sequence[Danger], *, trusted: bool | None = None) -> None:
+def require(file: Path, data: Mapping[str, Any], kind: Kind, *, trusted: bool | None = None) -> None:
     """Refuse a document with dangers that was not trusted.
 
     Args:
         file: the document.
-        dangers: what it would do; with none it is obeyed.
+        data: what is in it; without dangers it is obeyed.
+        kind: as what it is read.
         trusted: True: the caller has chosen it; False: it was found; None: chosen by a program, found on the command
             line.
 
@@ -103,26 +108,29 @@ def require(file: Path, dangers: Sequence[Danger], *, trusted: bool | None = Non
         UntrustedFile: nobody has trusted it as it is now; says the command that does.
         UsageError: the remembered files cannot be read, or CONCERTINO_TRUST has a wrong value.
     """
-    if not dangers or _all_trusted() or not (_guarding if trusted is None else not trusted):
+    if not (_guards if trusted is None else not trusted) or _all_trusted():
+        return
+    if not (dangers := dangers_of(kind, data, file.parent)):
         return
     path, seen = str(file.resolve()), _signature(file)
     # A long-lived program asks for every run; what it was given once stays given while the file does not change.
-    before = _allowed.get(path)
-    if before is not None and before == (seen, str(home())):
+    if _allowed.get(path) == (seen, kind, str(home())):
         return
     remembered = _read().get(path)
-    if remembered is None or remembered.digest != digest_of(file, dangers):
-        raise UntrustedFile(file, dangers, changed=remembered is not None)
-    _allowed[path] = seen, str(home())
+    if remembered is None or remembered.digest != digest_of(file, dangers, kind):
+        raise UntrustedFile(file, dangers, kind, command_for(file, kind, data), changed=remembered is not None)
+    _allowed[path] = seen, kind, str(home())
 
 
-def remember(file: Path, dangers: Sequence[Danger]) -> Trusted:
+def remember(file: Path, dangers: Sequence[Danger], kind: Kind) -> Trusted:
     """Trust a document as it is now.
 
     Raises:
         UsageError: it names too many files, or nothing can be written.
     """
-    entry = Trusted(str(file.resolve()), digest_of(file, dangers), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+    entry = Trusted(
+        str(file.resolve()), digest_of(file, dangers, kind), kind, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    )
     _write({**_read(), entry.path: entry})
     return entry
 
@@ -146,13 +154,13 @@ def remembered() -> list[Trusted]:
 # -- the digest --------------------------------------------------------------------------------------------------------
 
 
-def digest_of(file: Path, dangers: Sequence[Danger]) -> str:
+def digest_of(file: Path, dangers: Sequence[Danger], kind: Kind) -> str:
     """SHA-256 of a document and of what it names, as hex digits.
 
     Raises:
         UsageError: it names too many files.
     """
-    found = hashlib.sha256()
+    found = hashlib.sha256(kind.encode())
     for number, path in enumerate(_covered(file, dangers)):
         if number >= MOST_FILES:
             raise UsageError(
@@ -198,7 +206,7 @@ def _named(word: str, folder: Path) -> Iterator[Path]:
     for name in filter(None, (word, f"{module}.py" if module else "", module)):
         path = folder / Path(name).expanduser() if name.startswith("~/") else folder / name
         # Programs of the system are updated, and are not the document's.
-        if os.path.isabs(name) and not path.is_relative_to(folder) and not _is_script(path):
+        if Path(name).is_absolute() and not path.is_relative_to(folder) and not _is_script(path):
             continue
         with suppress(OSError, ValueError):
             if path.exists() or path.is_symlink():
@@ -208,8 +216,10 @@ def _named(word: str, folder: Path) -> Iterator[Path]:
 
 def _is_script(path: Path) -> bool:
     try:
+        if not path.is_file():  # to open a pipe would wait for ever
+            return False
         with path.open("rb") as opened:
-            return path.is_file() and opened.read(2) == b"#!" or path.suffix in (".py", ".sh", ".js")
+            return opened.read(2) == b"#!" or path.suffix in (".py", ".sh", ".js")
     except (OSError, ValueError):
         return False
 
@@ -253,12 +263,14 @@ def home() -> Path:
         UsageError: CONCERTINO_HOME is relative, so that it would lie in any working folder.
     """
     if given := os.environ.get("CONCERTINO_HOME"):
-        if not os.path.isabs(given):
-            raise UsageError(f"CONCERTINO_HOME={given}: expected an absolute path, such as {Path.home() / '.concertino'}")
+        if not Path(given).is_absolute():
+            raise UsageError(
+                f"CONCERTINO_HOME={given}: expected an absolute path, such as {Path.home() / '.concertino'}"
+            )
         return Path(given)
     base = os.environ.get("XDG_CONFIG_HOME", "")
     # The specification of XDG has relative paths ignored.
-    return Path(base if os.path.isabs(base) else Path.home() / ".config", "concertino")
+    return Path(base if Path(base).is_absolute() else Path.home() / ".config", "concertino")
 
 
 def _all_trusted() -> bool:
@@ -288,7 +300,7 @@ def _read() -> dict[str, Trusted]:
     if not isinstance(entries, Mapping):
         raise UsageError(f'{file}: expected {{"trusted": {{...}}}}; remove it, and trust your files again')
     return {
-        path: Trusted(path, str(entry.get("digest")), str(entry.get("at")))
+        path: Trusted(path, str(entry.get("digest")), entry.get("kind", "document"), str(entry.get("at")))
         for path, entry in entries.items()
         if isinstance(entry, Mapping)
     }
@@ -297,7 +309,9 @@ def _read() -> dict[str, Trusted]:
 def _write(entries: Mapping[str, Trusted]) -> None:
     """Replace the file in one step; nobody else may read or write it."""
     file = _file()
-    data = {path: {"digest": entry.digest, "at": entry.at} for path, entry in sorted(entries.items())}
+    data = {
+        path: {"digest": entry.digest, "kind": entry.kind, "at": entry.at} for path, entry in sorted(entries.items())
+    }
     unfinished = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -41,7 +41,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from concertino.core.document_dangers import pool_dangers
 from concertino.core.documents import check_keys, read_document, write_document
 from concertino.core.errors import PluginError, PoolError, UsageError
 from concertino.core.settings import provider_tables
@@ -113,7 +112,7 @@ def load_pool(path: Path, manager: PluginManager | None = None, *, trusted: bool
     """
     data = read_document(path)
     check_keys(str(path), data, KEYS, PoolError)
-    require(path, pool_dangers(data, path.parent), trusted=trusted)
+    require(path, data, "pool", trusted=trusted)
     manager = _configured(path, data, manager or _default_manager())
     roles = {role: full_name(name) for role, name in _texts(path, data, "roles").items()}
     pool = Pool(_members(path, data, manager, list(roles.values())))

@@ -147,9 +147,7 @@ class Pool:
         return self._manager if callable(self._source) else None
 
     @classmethod
-    def load(
-        cls, path: str | Path, *, manager: PluginManager | None = None, trusted: bool | None = None
-    ) -> Pool:
+    def load(cls, path: str | Path, *, manager: PluginManager | None = None, trusted: bool | None = None) -> Pool:
         """Read a pool file (TOML or YAML; `docs/reference/pool-file.md`).
 
         Args:
