@@ -80,7 +80,12 @@ def _sandboxed(value: Any, folder: Path) -> bool:
     return value in _SANDBOXES
 
 
-_SETTINGS: Mapping[str, _Rule] = {"disable": _any, "pool": inside, "traces": inside}
+def _path(value: Any, folder: Path) -> bool:
+    """Whether it is in the folder. Of another value, its reader says that it is wrong."""
+    return not isinstance(value, str) or inside(value, folder)
+
+
+_SETTINGS: Mapping[str, _Rule] = {"disable": _any, "pool": _path, "traces": _path}
 _POOL: Mapping[str, _Rule] = {
     **dict.fromkeys(("members", "without", "offer", "roles", "routers"), _names),
     **dict.fromkeys(("aliases", "descriptions", "prices"), _any),
@@ -200,7 +205,7 @@ def _listed(
     for name, value in data.items():
         rule = rules.get(name, rules.get(""))
         if name not in skip and (rule is None or not rule(value, folder)):
-            found += _leaves(value, _joined(key, name), names=rule is not inside)
+            found += _leaves(value, _joined(key, name), names=rule not in (inside, _path))
     return found
 
 
