@@ -98,6 +98,8 @@ OF_PLUGINS: dict[str, PluginCommand] = {
 """Commands of our other distributions, which need not be installed."""
 
 
+_IN_GROUPS = {"pool describe": "concertino-bench"}
+"""Commands of our other distributions that belong to a built-in group."""
 COMMAND_GROUP = "concertino.commands"
 """The group of entry points whose names are commands of plugins."""
 _MOST_ASKED = 20
@@ -242,9 +244,9 @@ def _manager_without_settings(kind: type[PluginManager]) -> PluginManager:
 
 def _distributions_of(name: str) -> set[str]:
     """The distributions whose metadata name a command. Imports nothing."""
-    ours = OF_PLUGINS.get(name.partition(" ")[0] if name != "pool describe" else "bench")
     found = {_normal(entry.dist.name) for entry in _declared_commands() if entry.name == name and entry.dist}
-    return found | ({ours.distribution} if ours is not None else set())
+    ours = OF_PLUGINS.get(name)
+    return found | {ours.distribution if ours is not None else _IN_GROUPS.get(name, "")} - {""}
 
 
 def _declared_commands() -> list[EntryPoint]:

@@ -23,7 +23,7 @@ Kind = Literal["settings", "pool", "document"]
 """How a document is read: `concertino.toml`, a pool file, or training settings and evaluations."""
 _Rule = Callable[[Any, Path], bool]
 _STARTS_A_MODEL = ("vllm", "local")
-"""Providers whose models are loaded or started on this machine, also where only their name is given."""
+"""Providers whose declared models are loaded or started on this machine."""
 _FOR_ALL = {"models": "declares a model", "providers": "sets up a provider"}
 _OPENS = "opens the path"
 _SANDBOXES = ("auto", "namespaces", "bubblewrap", "landlock")
@@ -71,11 +71,6 @@ def _on(value: Any, folder: Path) -> bool:
     return value is True
 
 
-def _names(value: Any, folder: Path) -> bool:
-    """Names of members, none of which starts a model by being named."""
-    return not any(text.partition("/")[0] in _STARTS_A_MODEL and "/" in text for _, text in texts(value))
-
-
 def _sandboxed(value: Any, folder: Path) -> bool:
     return value in _SANDBOXES
 
@@ -86,10 +81,9 @@ def _path(value: Any, folder: Path) -> bool:
 
 
 _SETTINGS: Mapping[str, _Rule] = {"disable": _any, "pool": _path, "traces": _path}
-_POOL: Mapping[str, _Rule] = {
-    **dict.fromkeys(("members", "without", "offer", "roles", "routers"), _names),
-    **dict.fromkeys(("aliases", "descriptions", "prices"), _any),
-}
+_POOL: Mapping[str, _Rule] = dict.fromkeys(
+    ("members", "without", "offer", "roles", "routers", "aliases", "descriptions", "prices"), _any
+)
 _OVERRIDES: Mapping[str, _Rule] = {
     **dict.fromkeys(("timeout", "concurrency", "max_chars", "cost", "context", "max_tokens"), _any),
     "approval": _on,
@@ -132,7 +126,6 @@ def pool_dangers(data: Mapping[str, Any], folder: Path) -> list[Danger]:
     for name, table in _tables(data.get("overrides")):
         found += _listed(table, folder, _OVERRIDES, f"overrides.{name}")
     for name, table in _tables(data.get("orchestrators")):
-        found += _listed({"model": table.get("model")}, folder, {"model": _names}, f"orchestrators.{name}")
         found += document_dangers(table, folder, f"orchestrators.{name}")
     found += document_dangers({"search": data.get("search")}, folder)
     return [*found, *_shared(data, folder)]

@@ -18,7 +18,7 @@ from concertino.cli.group import OF_PLUGINS, plugin_command
 
 from . import hostile
 
-SECONDS = 20
+SECONDS = 10
 """How long a command may work; one that needs longer has read what it was given long before."""
 CONSENT = ("trust",)
 """The command that is the consent itself."""
@@ -150,7 +150,7 @@ def test_on_a_terminal_a_command_asks_and_goes_on_after_a_yes(starts: Path, tmp_
     _, text = asked(["mcp", "list"], ["y"], tmp_path / "home")
     assert "providers.mcp.servers.x.command: " in text
     assert "Trust it as it is now? [y/N]" in text
-    assert starts.read_text() == "started\n"
+    assert "started" in starts.read_text()
     _, again = asked(["mcp", "list"], [], tmp_path / "home")
     assert "[y/N]" not in again
 
