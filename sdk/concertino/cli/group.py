@@ -231,7 +231,8 @@ def plugin_command(name: str) -> click.Command | None:
     except UntrustedFile:
         # Its help may be read everywhere; what it does asks for the settings itself.
         manager = _manager_without_settings(PluginManager)
-    providers = {row.name for row in manager.plugins() if _normal(row.distribution) in distributions}
+    # What a program has registered has no distribution, and is loaded already.
+    providers = {row.name for row in manager.plugins() if _normal(row.distribution) in distributions | {""}}
     return next((command for command in manager.commands(providers) if command.name == name), None)
 
 
