@@ -13,7 +13,7 @@ from typing import Any, get_args
 import click
 
 from concertino.core import trust as trusting
-from concertino.core.display_text import clean
+from concertino.core.display_text import one_line
 from concertino.core.document_dangers import Danger, Kind, dangers_of, kind_of
 from concertino.core.documents import read_document
 from concertino.core.errors import UsageError
@@ -67,7 +67,7 @@ def trust(
         write_table(("file", "state", "since"), lines)
     else:
         for row in rows:
-            click.echo(clean(_line(row)))
+            click.echo(_line(row))
 
 
 def allowed(found: trusting.UntrustedFile, arguments: Sequence[str]) -> bool:
@@ -80,7 +80,7 @@ def allowed(found: trusting.UntrustedFile, arguments: Sequence[str]) -> bool:
     if "--json" in before_dashes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     state = "changed since you trusted it" if found.changed else "is not trusted"
-    click.echo(f"{clean(found.file)} {state}. {trusting.shown(found.dangers)}", err=True)
+    click.echo(f"{one_line(found.file)} {state}. {trusting.shown(found.dangers)}", err=True)
     if not click.confirm("Trust it as it is now?", default=False, err=True):
         return False
     trusting.remember(found.file, found.dangers, found.kind)
@@ -141,8 +141,11 @@ def _row(file: Path, entry: trusting.Trusted | None, dangers: list[Danger]) -> d
 
 
 def _line(row: dict[str, Any]) -> str:
+    # Line ends in what a stranger wrote stay visible, so that no line looks like one of ours.
+    file = one_line(row["file"])
     if not row["trusted"]:
-        return f"forgotten: {row['file']}"
+        return f"forgotten: {file}"
     if not row["dangers"]:
-        return f"trusted: {row['file']} (it needs no trust: nothing in it could do harm)"
-    return "\n".join([f"trusted: {row['file']}", *(f"  {each['key']}: {each['text']}" for each in row["dangers"])])
+        return f"trusted: {file} (it needs no trust: nothing in it could do harm)"
+    _, _, lines = trusting.shown([Danger(each["key"], each["text"]) for each in row["dangers"]]).partition("\n")
+    return f"trusted: {file}\n{lines}"

@@ -32,7 +32,7 @@ MOST_FILES = 20_000
 _WHOLE_BYTES = 8 << 20
 """A larger file is covered by its size, its number on the disk and the times of its last changes."""
 _SHOWN = 12
-"""Dangers that a message names."""
+"""Dangers that an error names; whoever is asked sees all."""
 _guards: list[None] = []
 """As many as `guarding` is in force."""
 _allowed: dict[str, tuple[tuple[int, ...], Kind, str]] = {}
@@ -51,7 +51,7 @@ class UntrustedFile(UsageError):
     def __init__(self, file: Path, dangers: Sequence[Danger], kind: Kind, command: str, changed: bool) -> None:
         self.file, self.dangers, self.kind, self.changed = file, tuple(dangers), kind, changed
         why = "it changed since it was trusted" if changed else "nobody on this machine has trusted it"
-        super().__init__(f"{file}: not used, because {why}. {shown(dangers)}\nIf you trust it: {command}")
+        super().__init__(f"{file}: not used, because {why}. {shown(dangers, _SHOWN)}\nIf you trust it: {command}")
 
 
 class Trusted(NamedTuple):
@@ -77,10 +77,10 @@ def command_for(file: Path, kind: Kind, data: Mapping[str, Any]) -> str:
     return f"concertino trust {shlex.quote(name if not name.startswith('-') else f'./{name}')}{more}"
 
 
-def shown(dangers: Sequence[Danger]) -> str:
+def shown(dangers: Sequence[Danger], most: int | None = None) -> str:
     """What a document would do, a line for each; safe to print."""
-    lines = [f"  {clean(each.key)}: {clean(each.text)}".replace("\n", "\\n") for each in dangers[:_SHOWN]]
-    more = len(dangers) - _SHOWN
+    lines = [f"  {clean(each.key)}: {clean(each.text)}".replace("\n", "\\n") for each in dangers[:most]]
+    more = len(dangers) - len(lines)
     return "\n".join(["It sets:", *lines, *([f"  and {more} more"] if more > 0 else [])])
 
 
@@ -172,10 +172,10 @@ def digest_of(file: Path, dangers: Sequence[Danger], kind: Kind) -> str:
 
 
 def _covered(file: Path, dangers: Sequence[Danger]) -> Iterator[Path]:
-    """The document, then the files that it names."""
-    yield file
+    """The document, then the files that it names, from its folder and from the working folder."""
+    yield file.resolve()
     seen: dict[Path, None] = {}
-    folders = dict.fromkeys((file.parent.absolute(), Path.cwd()))
+    folders = dict.fromkeys((file.parent.resolve(), Path.cwd()))
     words = dict.fromkeys(word for danger in dangers for text in danger.named for word in _words(text))
     for word in words:
         for folder in folders:

@@ -93,6 +93,29 @@ def test_a_file_that_changes_while_a_program_runs_is_noticed(settings: Path) -> 
         load_settings()
 
 
+def test_trust_does_not_depend_on_how_the_file_is_named_or_from_where(
+    settings: Path, clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "way").symlink_to(clone)
+    monkeypatch.chdir(tmp_path / "outside")
+    assert run("trust", str(tmp_path / "way" / "concertino.toml")).exit_code == 0
+    monkeypatch.chdir(clone)
+    trust._allowed.clear()
+    load_settings()
+    monkeypatch.chdir(tmp_path / "outside")
+    assert json.loads(run("trust", "--list", "--json").stdout)[0]["trusted"] is True
+
+
+def test_a_script_of_the_same_name_in_another_working_folder_is_another_script(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (clone / "pool.toml").write_text(SERVER)
+    assert run("trust", "pool.toml").exit_code == 0
+    (tmp_path / "outside" / "server.py").write_text("import evil")
+    monkeypatch.chdir(tmp_path / "outside")
+    assert "it changed since it was trusted" in run("pool", "show", "--pool", "../clone/pool.toml").stderr
+
+
 def test_trust_is_of_a_place(settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "clone").rename(tmp_path / "elsewhere")
     monkeypatch.chdir(tmp_path / "elsewhere")
@@ -201,6 +224,14 @@ def test_what_is_trusted_is_shown_and_forgotten(settings: Path) -> None:
     done = run("trust", "--forget", "concertino.toml")
     assert done.exit_code == 2
     assert "concertino trust --list" in done.stderr
+
+
+def test_who_trusts_a_file_sees_all_that_it_sets_a_line_each(clone: Path) -> None:
+    servers = "".join(f'[providers.mcp.servers.s{number}]\ncommand = ["run{number}"]\n' for number in range(40))
+    (clone / "concertino.toml").write_text(servers + '[providers.mcp.servers.t]\ncommand = ["a\\n  b: c"]\n')
+    lines = run("trust").stdout.splitlines()
+    assert len(lines) == 42
+    assert "  providers.mcp.servers.t.command: a\\n  b: c" in lines
 
 
 def test_a_harmless_file_needs_no_trust_and_says_so(clone: Path) -> None:
