@@ -14,6 +14,7 @@ import importlib.util
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -29,6 +30,10 @@ pytest_plugins = ["soak"]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs with Ctrl-C ignored, and some tests send it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Tests write the files that they use. Those under tests/security/ take this away again.
+os.environ["CONCERTINO_TRUST"] = "all"
+os.environ["CONCERTINO_HOME"] = str(Path(tempfile.gettempdir(), f"concertino-tests-{os.getpid()}"))
 
 LEFT_OUT = [m for m in members() if not m.default_install and importlib.util.find_spec(m.import_name) is None]
 

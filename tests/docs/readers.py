@@ -75,13 +75,15 @@ class Reader:
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("CONCERTINO_", "PYTHON"))}
         path = os.pathsep.join([str(self._bin), os.environ["PATH"]])
+        # A newcomer has trusted nothing yet.
+        kept["CONCERTINO_HOME"] = str(self._bin.parent / "home")
         return {**kept, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def run_file(file: Path, folder: Path, more: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run one example in a fresh process, in a folder of its own; `more` is added to the environment."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CONCERTINO_")}
-    kept.update(more or {})
+    kept.update({"CONCERTINO_TRUST": "all", **(more or {})})
     kept["PYTHONDONTWRITEBYTECODE"] = "1"
     return subprocess.run(
         [sys.executable, "-W", "error", str(file)],

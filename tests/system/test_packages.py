@@ -13,7 +13,7 @@ from concertino.core.services import LOCAL_SERVERS, SERVICE_KEYS
 from concertino.plugins.packages import _KEYS, install_provider
 from concertino_openai.dialects import PRESETS
 from concertino_openai.services import Service
-from tree import ROOT, members
+from tree import ROOT
 
 
 def project(path: str) -> Any:
@@ -61,12 +61,6 @@ def test_the_variables_of_a_service_are_those_of_its_preset(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(LOCAL_SERVERS))
 def test_the_address_of_a_local_server_is_that_of_its_preset(name: str) -> None:
     assert (PRESETS[name].base_url, PRESETS[name].key_env) == (LOCAL_SERVERS[name], "")
-
-
-def test_the_command_line_knows_which_modules_are_of_the_tree() -> None:
-    from concertino.cli.group import OUR_MODULES
-
-    assert {member.import_name for member in members()} == OUR_MODULES
 
 
 @pytest.mark.parametrize("name", sorted(OF_PLUGINS))

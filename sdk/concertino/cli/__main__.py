@@ -1,6 +1,6 @@
 """`python -m concertino.cli` is the command `concertino`."""
 
-from . import main
+import runpy
 
 if __name__ == "__main__":
-    main()
+    runpy.run_module("concertino", run_name="__main__")

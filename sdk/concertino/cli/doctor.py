@@ -114,6 +114,7 @@ def _settings(manager: PluginManager, rows: tuple[PluginInfo, ...]) -> Iterator[
 def _pool(manager: PluginManager, given: Path | None) -> tuple[Pool | None, list[Finding]]:
     """The pool whose models are looked at, if it can be read, and what there is to say of its file."""
     from concertino.core.errors import ConcertinoError
+    from concertino.core.trust import UntrustedFile
     from concertino.pool.pool import Pool
 
     file = given or manager.settings.pool
@@ -122,6 +123,8 @@ def _pool(manager: PluginManager, given: Path | None) -> tuple[Pool | None, list
             return Pool(manager.specs()), []
         pool = Pool.load(file, manager=manager)
         text = f"{file}: {counted(len(pool.members), 'member')}"
+    except UntrustedFile:
+        raise  # the person is asked
     except ConcertinoError as error:
         step = "correct the file" if given else f"correct the file, or `pool` in {manager.settings.file}"
         return None, [Finding("error", "pool", str(error), step)]

@@ -1,12 +1,15 @@
 """The commands: a table of names, places and one-line helps; a command's module is imported when it is used.
 
-So `concertino --help` costs an import of click and nothing else; only plugins that are not ours are loaded for it, to
-list their commands. A name that is not in the table is looked for among the commands of plugins (hook
-`concertino_cli`), which imports every plugin; a built-in command always wins. A key press for completion imports none.
+So `concertino --help` costs an import of click and nothing else. A command of a plugin has its name in the metadata of
+its distribution, in the group `concertino.commands`; only that distribution is imported for it, to ask the hook
+`concertino_cli`. A built-in command always wins. A key press for completion imports none.
+
+Invariant: a list, a help or an unknown name imports no plugin, makes no member and obeys no file of the working folder.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -17,11 +20,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from concertino.core.trust import guarding
+
 from .failures import report
 from .process import readable
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from click.shell_completion import CompletionItem
+
+    from concertino.plugins import PluginManager
 
 
 class CommandPlace(NamedTuple):
@@ -45,6 +54,9 @@ COMMANDS: dict[str, CommandPlace] = {
     "traces": CommandPlace(f"{_HERE}.traces:traces", "List, show, follow, replay and export recorded runs."),
     "sessions": CommandPlace(f"{_HERE}.sessions:sessions", "List, show, fork and delete conversations."),
     "check": CommandPlace(f"{_HERE}.check:check", "Check a plugin's package against the conformance kit."),
+    "trust": CommandPlace(
+        f"{_HERE}.trust:trust", "Trust a settings file, pool file or recipe, or list what is trusted."
+    ),
     "new": CommandPlace(f"{_HERE}.new:new", "Write the skeleton of a plugin."),
     "demo": CommandPlace(f"{_HERE}.demo:demo", "Watch a run with simulated models: no key, no network."),
     "completion": CommandPlace(f"{_HERE}.completion:completion", "Print the shell's script that completes names."),
@@ -86,25 +98,12 @@ OF_PLUGINS: dict[str, PluginCommand] = {
 """Commands of our other distributions, which need not be installed."""
 
 
-OUR_MODULES = frozenset(
-    f"concertino_{name}"
-    for name in (
-        "anthropic",
-        "bench",
-        "code",
-        "local",
-        "mcp",
-        "openai",
-        "reasoning",
-        "replay",
-        "scorer",
-        "search",
-        "toy",
-        "train",
-        "vllm",
-    )
-)
-"""The modules of our other distributions: what commands they bring is known without importing them."""
+_IN_GROUPS = {"pool describe": "concertino-bench"}
+"""Commands of our other distributions that belong to a built-in group."""
+COMMAND_GROUP = "concertino.commands"
+"""The group of entry points whose names are commands of plugins."""
+_MOST_ASKED = 20
+"""Files that one command may ask about."""
 
 
 class CommandGroup(click.Group):
@@ -147,17 +146,16 @@ class CommandGroup(click.Group):
         known = list(self._places)
         if not self._plugins or ctx.resilient_parsing:
             raise click.UsageError(f"there is no command {name!r}; {suggestion(name, known)}", ctx)
-        # Looking for the name has loaded all plugins, so the names of their commands cost nothing more.
-        known += [str(command.name) for command in plugin_commands()]
+        known += [*_installed_commands(), *_foreign_commands()]
         ours = OF_PLUGINS.get(name)
         hint = f"it comes with {ours.distribution}: {ours.extra}" if ours else suggestion(name, known)
-        raise click.UsageError(f"there is no command {name!r}; {hint}{_broken_plugins()}", ctx)
+        raise click.UsageError(f"there is no command {name!r}; {hint}{_broken_plugins(name)}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table, without importing the commands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, place.help) for name, place in self._places.items()])
-        if self._plugins and (rows := [*_installed_commands(), *_foreign_commands()]):
+        if self._plugins and (rows := [*{**_installed_commands(), **_foreign_commands()}.items()]):
             with formatter.section("Commands of plugins"):
                 formatter.write_dl(rows)
 
@@ -181,7 +179,7 @@ class CommandGroup(click.Group):
         if self._plugins:
             from .complete import commands_seen
 
-            named += [*_installed_commands(), *((name, data["help"]) for name, data in commands_seen().items())]
+            named += [*_installed_commands().items(), *((name, data["help"]) for name, data in commands_seen().items())]
         items = [CompletionItem(name, help=text) for name, text in dict(named).items() if name.startswith(incomplete)]
         # Not the group's own way, which imports every command.
         return items + click.Command.shell_complete(self, ctx, incomplete)
@@ -199,7 +197,7 @@ class CommandGroup(click.Group):
         try:
             if completing:
                 from . import shells  # noqa: F401 (click finds them by the variable)
-            code = super().main(readable(given), *args[1:], **options)
+            code = self._trusting(readable(given), *args[1:], **options)
         except Exception as error:
             sys.exit(0 if completing else report(error, given))  # a key press has no place for an error
         finally:
@@ -209,25 +207,81 @@ class CommandGroup(click.Group):
                 remember()
         sys.exit(code if isinstance(code, int) else 0)
 
+    def _trusting(self, given: list[str], *args: Any, **options: Any) -> Any:
+        """Run; where a file is not trusted and a person can be asked, ask, and run again."""
+        with guarding():
+            for _ in range(_MOST_ASKED):
+                try:
+                    return super().main(list(given), *args, **options)
+                except Exception as error:
+                    from .trust import allowed, refusal
 
-def plugin_commands() -> list[click.Command]:
-    """The commands of all plugins, which are loaded for it."""
-    from concertino.plugins import default_manager
-
-    return default_manager().commands()
+                    # A command may have told the refusal in words of its own, which lose what it is about.
+                    refused = refusal(error)
+                    if refused is None:
+                        raise
+                    if not allowed(refused, given):
+                        raise refused from None
+            return super().main(list(given), *args, **options)
 
 
 def plugin_command(name: str) -> click.Command | None:
-    """The command of a plugin, None if there is none of this name."""
-    return next((command for command in plugin_commands() if command.name == name), None)
+    """The command of a plugin, None if there is none of this name. Imports the distribution that has it, if one has."""
+    from concertino.core.trust import UntrustedFile
+    from concertino.plugins import PluginManager, default_manager
+
+    if not (distributions := _distributions_of(name)):
+        return None
+    try:
+        manager = default_manager()
+    except UntrustedFile:
+        # Its help may be read everywhere; what it does asks for the settings itself.
+        manager = _manager_without_settings(PluginManager)
+    # What a program has registered has no distribution, and is loaded already.
+    providers = {row.name for row in manager.plugins() if _normal(row.distribution) in distributions | {""}}
+    return next((command for command in manager.commands(providers) if command.name == name), None)
 
 
-def _broken_plugins() -> str:
-    """A hint for a command whose plugin cannot be used."""
+@functools.cache
+def _manager_without_settings(kind: type[PluginManager]) -> PluginManager:
+    from concertino.core.settings import settings_of_environment
+
+    return kind(settings_of_environment())
+
+
+def _distributions_of(name: str) -> set[str]:
+    """The distributions whose metadata name a command. Imports nothing."""
+    found = {_normal(entry.dist.name) for entry in _declared_commands() if entry.name == name and entry.dist}
+    ours = OF_PLUGINS.get(name)
+    return found | {ours.distribution if ours is not None else _IN_GROUPS.get(name, "")} - {""}
+
+
+def _declared_commands() -> list[EntryPoint]:
+    """The commands that metadata name."""
+    from importlib.metadata import entry_points
+
+    with suppress(Exception):  # importlib.metadata raises any exception on damaged metadata
+        return list(entry_points(group=COMMAND_GROUP))
+    return []
+
+
+def _normal(distribution: str) -> str:
+    """A name of a distribution as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def _broken_plugins(name: str) -> str:
+    """A hint for a command whose plugin was looked at and cannot be used."""
+    if not (distributions := _distributions_of(name)):
+        return ""
+    from concertino.core.errors import ConcertinoError
     from concertino.plugins import default_manager
 
-    broken = [f"{row.name} ({row.reason})" for row in default_manager().plugins() if row.state in ("failed", "clash")]
-    return f"; broken plugins, whose commands are missing: {', '.join(broken)}" if broken else ""
+    with suppress(ConcertinoError):
+        rows = [row for row in default_manager().plugins() if _normal(row.distribution) in distributions]
+        broken = [f"{row.name} ({row.reason})" for row in rows if row.state in ("failed", "clash", "disabled")]
+        return f"; its plugin cannot be used: {', '.join(broken)}" if broken else ""
+    return ""
 
 
 def quick_command(name: str) -> click.Command | None:
@@ -239,24 +293,15 @@ def quick_command(name: str) -> click.Command | None:
     return command_of(name, found) if found else None
 
 
-def _installed_commands() -> list[tuple[str, str]]:
-    """The commands of our other distributions that are installed. Imports none of them."""
-    return [(name, command.help) for name, command in OF_PLUGINS.items() if command.installed()]
+def _installed_commands() -> dict[str, str]:
+    """The commands of our other distributions that are installed, with their helps. Imports none of them."""
+    return {name: command.help for name, command in OF_PLUGINS.items() if command.installed()}
 
 
-def _foreign_commands() -> list[tuple[str, str]]:
-    """The commands of plugins that are not ours; these are imported for it, as nothing else tells."""
-    from importlib.metadata import entry_points
-
-    with suppress(Exception):  # importlib.metadata raises any exception on damaged metadata; settings may be wrong
-        declared = entry_points(group="concertino")
-        foreign = {entry.name for entry in declared if re.split(r"[.:]", entry.value)[0] not in OUR_MODULES}
-        if foreign:
-            from concertino.plugins import default_manager
-
-            commands = default_manager().commands(foreign)
-            return [(str(each.name), each.get_short_help_str(60)) for each in commands if " " not in str(each.name)]
-    return []
+def _foreign_commands() -> dict[str, str]:
+    """The commands of other plugins, as metadata name them, with where they are from. Imports none of them."""
+    found = {entry.name: f"Of {entry.dist.name}." for entry in _declared_commands() if entry.dist}
+    return {name: text for name, text in found.items() if " " not in name and name not in OF_PLUGINS}
 
 
 def _missing_commands() -> str:
@@ -273,11 +318,34 @@ def _missing_commands() -> str:
     subcommand_metavar="COMMAND [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+@click.option(
+    "--config",
+    "settings_file",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, resolve_path=True),
+    help="A settings file that you trust, instead of ./concertino.toml.",
+)
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 @click.version_option(package_name="concertino", message="%(prog)s %(version)s")
 @click.pass_context
-def command_line(ctx: click.Context) -> None:
+def command_line(ctx: click.Context, settings_file: str | None) -> None:
     """One orchestrator leads a pool of agents, tools and models from any installed package."""
+    if settings_file is not None:
+        _choose_settings(ctx, settings_file)
     from .log import level_of_environment, log_to_stderr
 
     log_to_stderr(ctx, level_of_environment())
+
+
+def _choose_settings(ctx: click.Context, file: str) -> None:
+    """Use a settings file for this command, and for the processes that it starts."""
+    before = os.environ.get("CONCERTINO_CONFIG")
+
+    def restore() -> None:
+        if before is None:
+            os.environ.pop("CONCERTINO_CONFIG", None)
+        else:
+            os.environ["CONCERTINO_CONFIG"] = before
+
+    os.environ["CONCERTINO_CONFIG"] = file
+    ctx.call_on_close(restore)

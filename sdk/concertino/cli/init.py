@@ -23,6 +23,7 @@ from . import complete
 from .options import common_options
 from .output import write_json
 from .terminal import ask, say
+from .trust import trust_file
 
 if TYPE_CHECKING:
     from .surroundings import Candidate, Surroundings
@@ -197,4 +198,6 @@ def _write(folder: Path, texts: Mapping[str, str]) -> list[str]:
         except OSError as error:
             raise UsageError(f"{file}: cannot be written: {error.strerror}; choose another FOLDER") from error
         written.append(str(file))
+        if file.suffix == ".toml":
+            trust_file(file)  # what it says was just chosen
     return written

@@ -12,6 +12,7 @@ folder.
     [providers.search]          # what the provider `search` itself takes, as in a pool file
     corpus = "pages.jsonl"
 
+A file that was found, not named, is obeyed only as far as it is harmless or its user trusts it (`core.trust`).
 `CONCERTINO_DISABLE=a,b` disables more providers, `CONCERTINO_PLUGINS=a,b` all but these. No setting changes
 what a pool file or an argument says.
 """
@@ -28,6 +29,7 @@ from concertino.core.documents import check_keys, read_document
 from concertino.core.errors import UsageError
 
 from .provider_settings import ProviderSettings
+from .trust import require
 
 FILE_NAME = "concertino.toml"
 _KEYS = ("always", "disable", "models", "pool", "providers", "traces")
@@ -79,6 +81,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         environ: the environment, by default that of the process.
 
     Raises:
+        UntrustedFile: the file lies in the working directory, could do harm, and was not trusted.
         UsageError: the file is missing or wrong; names the file, the key and what was expected.
     """
     environ = os.environ if environ is None else environ
@@ -86,10 +89,13 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     if not os.path.isfile(named or FILE_NAME):  # noqa: PTH113 (every run comes here, mostly to find no file)
         if named:
             raise UsageError(f"CONCERTINO_CONFIG={named}: file not found; correct or unset it")
-        return Settings(disable=_names(environ, "CONCERTINO_DISABLE") or (), only=_names(environ, "CONCERTINO_PLUGINS"))
+        return settings_of_environment(environ)
     file = Path(named or FILE_NAME)
     data = read_document(file, error=UsageError)
     check_keys(str(file), data, _KEYS, UsageError)
+    if not named:
+        # Whoever names a file has chosen it; one that only lies there may be a stranger's.
+        require(file, data, "settings", trusted=False)
     return Settings(
         always=tuple(_strings(file, data, "always")),
         disable=(*_strings(file, data, "disable"), *(_names(environ, "CONCERTINO_DISABLE") or ())),
@@ -100,6 +106,12 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         models=_tables(file, data, "models"),
         providers=provider_tables(file, _tables(file, data, "providers")),
     )
+
+
+def settings_of_environment(environ: Mapping[str, str] | None = None) -> Settings:
+    """What the environment alone sets, whatever file there is."""
+    environ = os.environ if environ is None else environ
+    return Settings(disable=_names(environ, "CONCERTINO_DISABLE") or (), only=_names(environ, "CONCERTINO_PLUGINS"))
 
 
 def always_loaded() -> tuple[str, ...]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import os
 import subprocess
-import sys
+
+from concertino.core.child_python import code_command, safe_environment
 
 HEAVY_IMPORT = 0.2
 """Seconds of import time, beyond concertino's own, from which a plugin is called heavy."""
 IMPORT_LIMIT = 30.0
 """Seconds after which an import is given up."""
 _MEASURE = """
-import sys, time
-import json
-sys.path[:] = json.loads(sys.argv[1])
+import json, time
 def now():
     # Without the time in which other processes had the processor, where the system tells it.
     try:
@@ -25,16 +24,18 @@ import concertino, concertino.plugins.hookspecs
 for name in concertino.__all__:  # what concertino itself costs is not the module's
     getattr(concertino, name)
 started = now()
-__import__(sys.argv[2])
+__import__(sys.argv[1])
 print("seconds", now() - started)
 """
 
 
 def import_seconds(module: str) -> float | None:
     """Seconds that importing a module takes in a fresh process beyond concertino; None where it cannot be imported."""
-    command = [sys.executable, "-c", _MEASURE, json.dumps(sys.path), module]
+    command, environment = code_command(_MEASURE, module), safe_environment(os.environ)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=IMPORT_LIMIT, check=True)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=IMPORT_LIMIT, check=True, env=environment
+        )
         # A module may print while it is imported, and this line is the last.
         return float(done.stdout.rpartition("seconds ")[2])
     except (subprocess.SubprocessError, OSError, ValueError):

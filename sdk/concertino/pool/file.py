@@ -44,6 +44,7 @@ from typing import TYPE_CHECKING, Any
 from concertino.core.documents import check_keys, read_document, write_document
 from concertino.core.errors import PluginError, PoolError, UsageError
 from concertino.core.settings import provider_tables
+from concertino.core.trust import require
 from concertino.core.usage import Cost, Prices
 from concertino.members.model_agent import ModelAgent, model_agent
 from concertino.members.patterns import is_full_name, matches
@@ -95,19 +96,23 @@ _MODEL_FIELDS: dict[str, Any] = {
 _MAY_BE_NONE = ("timeout", "concurrency", "context")
 
 
-def load_pool(path: Path, manager: PluginManager | None = None) -> Pool:
+def load_pool(path: Path, manager: PluginManager | None = None, *, trusted: bool | None = None) -> Pool:
     """Read a pool file.
 
     Args:
         path: a `.toml`, `.yaml` or `.yml` file.
         manager: whose plugins to use; by default the installed ones.
+        trusted: whether it is obeyed without having been trusted; by default a program's choice is, and what the
+            command line is given is not.
 
     Raises:
+        UntrustedFile: it could do harm, and was not trusted.
         PoolError: names the file, the key, what was expected and what was given.
         PluginError: it names a provider that is failed or disabled.
     """
     data = read_document(path)
     check_keys(str(path), data, KEYS, PoolError)
+    require(path, data, "pool", trusted=trusted)
     manager = _configured(path, data, manager or _default_manager())
     roles = {role: full_name(name) for role, name in _texts(path, data, "roles").items()}
     pool = Pool(_members(path, data, manager, list(roles.values())))

@@ -147,15 +147,23 @@ class Pool:
         return self._manager if callable(self._source) else None
 
     @classmethod
-    def load(cls, path: str | Path, *, manager: PluginManager | None = None) -> Pool:
+    def load(cls, path: str | Path, *, manager: PluginManager | None = None, trusted: bool | None = None) -> Pool:
         """Read a pool file (TOML or YAML; `docs/reference/pool-file.md`).
 
+        Args:
+            path: the file.
+            manager: whose plugins to use; by default the installed ones.
+            trusted: False for a file that a stranger may have put there: what could do harm is then refused until its
+                user trusts it (`concertino trust FILE`). By default a program's choice is trusted; the command line's
+                is not.
+
         Raises:
+            UsageError: the file could do harm, and was not trusted.
             PoolError: names the file, the key, what was expected and near names.
         """
         from .file import load_pool
 
-        return load_pool(Path(path), manager)
+        return load_pool(Path(path), manager, trusted=trusted)
 
     def save(self, path: str | Path) -> None:
         """Write a pool file that `load` reads back, by its suffix TOML or YAML."""

@@ -17,7 +17,7 @@ from concertino.plugins import default_manager
 
 Cli = Callable[..., Result]
 Process = Callable[..., "subprocess.CompletedProcess[str]"]
-Install = Callable[[str, str], None]
+Install = Callable[..., None]
 
 BAND = '''
 """A plugin whose model speaks by the first word of the question."""
@@ -114,14 +114,16 @@ def site(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def install(site: Path) -> Install:
-    """`install(provider, source)`: install a plugin of one module."""
+    """`install(provider, source, *commands)`: install a plugin of one module, which has these commands."""
 
-    def install(provider: str, source: str) -> None:
+    def install(provider: str, source: str, *commands: str) -> None:
         (site / f"acme_{provider}.py").write_text(source, encoding="utf-8")
         info = site / f"acme_{provider}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: acme-{provider}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[concertino]\n{provider} = acme_{provider}\n")
+        named = "".join(f"{command} = acme_{provider}\n" for command in commands)
+        text = f"[concertino]\n{provider} = acme_{provider}\n[concertino.commands]\n{named}"
+        (info / "entry_points.txt").write_text(text)
 
     return install
 
@@ -129,7 +131,7 @@ def install(site: Path) -> Install:
 @pytest.fixture(autouse=True)
 def band(site: Path, install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing of the machine counts; `band` is installed; traces go to `runs` in an empty working directory."""
-    install("band", BAND)
+    install("band", BAND, "tune")
     everywhere = importlib.metadata.distributions
     monkeypatch.setattr(importlib.metadata, "distributions", lambda: everywhere(path=[str(site)]))
     for variable in ("CONCERTINO_CONFIG", "CONCERTINO_DISABLE", "CONCERTINO_PLUGINS", "NO_COLOR"):

@@ -241,7 +241,7 @@ def test_commands_of_plugins_refuse_in_the_same_way(package: str, arguments: lis
 
 def test_a_probe_that_finds_nobody_is_called_by_its_failure(cli: Any, install: Any) -> None:
     pytest.importorskip("concertino_openai")
-    install("prober", "from concertino_openai import concertino_cli")
+    install("prober", "from concertino_openai import concertino_cli", "probe")
     done = cli("probe", "http://127.0.0.1:9/v1", "--json")
     assert done.exit_code == 1
     assert json.loads(done.stderr)["error"]["type"] == "ProviderError"

@@ -178,7 +178,7 @@ def test_models_that_files_declare_are_proposed_without_any_plugin(press: Press)
 
 
 def test_commands_of_plugins_are_proposed_with_their_options(cli: Any, install: Any, press: Press) -> None:
-    install("foreign", FOREIGN)
+    install("foreign", FOREIGN, "sing")
     assert cli("completion", "bash").exit_code == 0
     assert cli("plugins", "--load").exit_code == 0
     Path("imported").unlink()
@@ -195,7 +195,7 @@ def test_a_plugin_that_comes_later_is_known_once_its_commands_were_looked_for(
     cli: Any, install: Any, press: Press
 ) -> None:
     cli("completion", "bash")
-    install("foreign", FOREIGN)
+    install("foreign", FOREIGN, "sing")
     default_manager.cache_clear()
     cli("tools")
     assert press("si") == []
@@ -216,7 +216,7 @@ def test_variables_before_the_command_do_not_count(press: Press) -> None:
 
 
 def test_a_key_press_asks_no_plugin_and_starts_nothing(install: Any, press: Press) -> None:
-    install("foreign", FOREIGN)
+    install("foreign", FOREIGN, "sing")
     for line in ("", "run --model ", "call ", "tools show ", "sing ", "pool ", "bench ", "run --shortlist "):
         press(line)
     assert not Path("imported").exists()

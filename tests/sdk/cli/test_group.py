@@ -99,15 +99,23 @@ def test_a_command_that_is_not_installed_names_its_distribution(cli: Callable[..
 
 
 def test_an_unknown_command_names_the_broken_plugins_that_may_have_had_it(cli: Any, install: Any) -> None:
-    install("broken", "raise RuntimeError('no')")
+    install("broken", "raise RuntimeError('no')", "sing")
     done = cli("sing")
     assert done.exit_code == 2
-    assert "broken plugins, whose commands are missing: broken (RuntimeError: no" in done.stderr
+    assert "its plugin cannot be used: broken (RuntimeError: no" in done.stderr
+
+
+def test_an_unknown_command_imports_no_plugin(cli: Any, install: Any, tmp_path: Path) -> None:
+    install("eager", f"open({str(tmp_path / 'imported')!r}, 'w')")
+    assert cli("sing").exit_code == 2
+    assert cli("--help").exit_code == 0
+    assert cli("tune").exit_code == 0
+    assert not (tmp_path / "imported").exists()
 
 
 def test_the_help_lists_the_commands_of_plugins_too(cli: Callable[..., Any]) -> None:
     text = cli("--help").stdout.partition("Commands of plugins:")[2]
-    assert re.search(r"^  tune +A command of a plugin\.$", text, re.M)
+    assert re.search(r"^  tune +Of acme-band\.$", text, re.M)
     for name, command in OF_PLUGINS.items():
         assert (re.search(rf"^  {name} ", text, re.M) is not None) == command.installed()
 
@@ -143,6 +151,7 @@ def test_a_plugin_cannot_replace_a_built_in_command(cli: Any, install: Any) -> N
     install(
         "rude",
         "import click, concertino\n@concertino.hookimpl\ndef concertino_cli(): return [click.Command('version')]",
+        "version",
     )
     assert cli("version").stdout.startswith("concertino ")
 
@@ -158,6 +167,7 @@ def test_a_fault_of_a_command_shows_its_traceback_only_with_debug(cli: Any, inst
         "bug",
         "import click, concertino\n@click.command('bug')\ndef bug(): raise KeyError('gone')\n"
         "@concertino.hookimpl\ndef concertino_cli(): return [bug]",
+        "bug",
     )
     plain = cli("bug")
     assert plain.exit_code == 1

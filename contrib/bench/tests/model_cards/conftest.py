@@ -33,7 +33,8 @@ def install(site: Path) -> Install:
         module = f"acme_{provider}" if source else f"concertino_{provider}"
         info = site / f"acme_{provider}-1.0.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: acme-{provider}\nVersion: 1.0\n")
+        name = module.replace("_", "-")
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text(f"[concertino]\n{provider} = {module}\n")
 
     return install

@@ -175,9 +175,9 @@ def settings_of(*folders: Path) -> TrainConfig | None:
         for place in (folder, folder.parent, folder.parent.parent):
             if (place / SETTINGS).is_file():
                 # Unchecked: what the settings name need not be installed where a model is exported.
-                return load_config(place / SETTINGS, check=False)
+                return load_config(place / SETTINGS, check=False, trusted=True)
             if (place / "config.yaml").is_file() and (place / "checkpoints").is_dir():
-                return load_config(place / "config.yaml", check=False)
+                return load_config(place / "config.yaml", check=False, trusted=True)
     return None
 
 

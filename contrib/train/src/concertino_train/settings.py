@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, Literal, Self
 
 from concertino import UsageError
@@ -29,6 +33,23 @@ Precision = Literal["auto", "float32", "bfloat16", "float16"]
 def did_you_mean(given: str, known: Sequence[str]) -> str:
     """A hint on an unknown name: near names, or all that are known."""
     return suggestion(given, known)
+
+
+def imported(module: str) -> ModuleType:
+    """A module that settings name, also one of the working folder, which is looked through last.
+
+    Raises:
+        ImportError: there is none, or it cannot be imported.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        here = str(Path.cwd())
+        if error.name is None or not f"{module}.".startswith(f"{error.name}.") or here in sys.path:
+            raise
+    # Last, so that no file beside it takes the place of a module of Python or of a package.
+    sys.path.append(here)
+    return importlib.import_module(module)
 
 
 class Section(BaseModel):

@@ -1,7 +1,7 @@
 """Own processes for tools that must be killable: CPU-bound, untrusted with the interpreter, or prone to crash.
 
-A worker is `python -P -m concertino.executor.isolation.worker`, started with the function's import path. It reads a
-JSON request per line and answers with a JSON line. Whatever the tool prints goes nowhere, except for the end of its
+A worker is the module `concertino.executor.isolation.worker`, started with the function's import path. It reads a JSON
+request per line and answers with a JSON line. Whatever the tool prints goes nowhere, except for the end of its
 standard error, which explains a crash. Idle workers are kept for the next call. The invariants: a worker whose answer
 is no longer awaited is killed; no worker, and nothing that a tool started, outlives this process (see `ChildProcess`).
 """
@@ -13,14 +13,13 @@ import contextlib
 import io
 import json
 import os
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from subprocess import PIPE
 from typing import Any
 
+from concertino.core.child_python import module_command, safe_environment
 from concertino.executor.content import BadResult
 from concertino.members.import_path import import_path
 
@@ -39,13 +38,11 @@ class _WorkerProcess:
     """One process, used by one call at a time."""
 
     def __init__(self, module: str, qualname: str) -> None:
-        # -P: a file in the working folder, such as asyncio.py, must not take the place of a module of Python.
         self.process = ChildProcess(
-            [sys.executable, "-P", "-m", "concertino.executor.isolation.worker", module, qualname],
+            module_command("concertino.executor.isolation.worker", module, qualname),
             stdin=PIPE,
             stdout=PIPE,
-            # The worker must find the tool's module where this process finds it; "" means the working folder.
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(p or str(Path.cwd()) for p in sys.path)},
+            env=safe_environment(os.environ),
         )
         self._killed = False
         assert self.process.stdout is not None

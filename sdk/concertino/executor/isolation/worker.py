@@ -1,4 +1,4 @@
-"""The program of a worker process: `python -P -m concertino.executor.isolation.worker MODULE QUALNAME`.
+"""The program of a worker process, which is given MODULE and QUALNAME.
 
 Reads one JSON object of arguments per line from standard input, and answers each with one JSON line on the pipe that
 was its standard output: `{"result": …}` or `{"error": "Type: text"}`. Ends when its input ends; its guard ends it with

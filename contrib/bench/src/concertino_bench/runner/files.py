@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from concertino import Budget, BudgetError, Sampling, Shortlist, UsageError
+from concertino.core.trust import require
 from concertino.schema import compile_schema, explain, suggestion
 
 from concertino_bench.tasks.system import System, with_counterfactuals
@@ -95,6 +96,7 @@ def load_evaluation(path: str | Path, sets: Mapping[str, TaskSet]) -> Evaluation
         sets: the task sets that are there, by name.
 
     Raises:
+        UntrustedFile: on the command line, it could do harm, and was not trusted.
         UsageError: the file cannot be read, or says something that is not known; names near ones.
     """
     path = Path(path)
@@ -105,6 +107,7 @@ def load_evaluation(path: str | Path, sets: Mapping[str, TaskSet]) -> Evaluation
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not a TOML file: {error}") from error
     _check(data, FILE, f"{path} is not an evaluation")
+    require(path, data, "document")
     selections = [
         make_selection(entry, sets, f"{path}, [[tasks]] {number}", path.parent)
         for number, entry in enumerate(data["tasks"], 1)

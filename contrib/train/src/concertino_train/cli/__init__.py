@@ -9,9 +9,6 @@ Invariant: `--help` imports no command and no torch; results go to stdout, progr
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import click
 from concertino.cli import CommandGroup
 from concertino.cli.group import CommandPlace
@@ -43,8 +40,6 @@ def train() -> None:
     A settings file, or the name of a recipe, says everything; KEY=VALUE changes it: trainer.rl.steps=50. What it names
     as module:function is looked for in the working folder, too.
     """
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
 
 
 __all__ = ["train"]

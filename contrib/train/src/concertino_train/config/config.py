@@ -157,7 +157,11 @@ class TrainConfig(Section):
 
 
 def load_config(
-    source: str | Path | Mapping[str, Any] | None = None, overrides: Sequence[str] = (), *, check: bool = True
+    source: str | Path | Mapping[str, Any] | None = None,
+    overrides: Sequence[str] = (),
+    *,
+    check: bool = True,
+    trusted: bool | None = None,
 ) -> TrainConfig:
     """Read and check a training.
 
@@ -165,11 +169,14 @@ def load_config(
         source: a YAML file, the name of a recipe (`gap`, `gap/toy`), or a table.
         overrides: `key=value`, keys with dots, values in YAML; a table replaces what is there.
         check: see that reward and strategy can be made; needs what they name to be installed.
+        trusted: whether files are obeyed that could do harm and that their user has not trusted; by default those that
+            a program passes are, and those that the command line is given are not.
 
     Raises:
+        UntrustedFile: a file could do harm, and was not trusted.
         UsageError: an unknown key, with near names; a value that cannot be; each with its place.
     """
-    given = read_settings(source, overrides)
+    given = read_settings(source, overrides, trusted=trusted)
     try:
         # With a context, sections leave errors to pydantic, which collects all of them with their places.
         config = TrainConfig.model_validate(given.data, context={})

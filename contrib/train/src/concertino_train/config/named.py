@@ -5,14 +5,13 @@ It stands beside the settings because a name that cannot be made is an error of 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from concertino import Strategy, UsageError
 
-from concertino_train.settings import did_you_mean
+from concertino_train.settings import did_you_mean, imported
 
 from .sections import Named, StrategySection
 
@@ -41,7 +40,7 @@ def make_named(section: Named, known: Mapping[str, str], key: str, **more: Any) 
     if not colon:
         raise UsageError(f"{key}: got {section.name!r}; expected one of {', '.join(known)}, or module:function")
     try:
-        function = getattr(importlib.import_module(module), attribute)
+        function = getattr(imported(module), attribute)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"{key}: {target} cannot be imported: {error}") from error
     arguments = {**section.settings, **more}

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from concertino import UsageError
+from concertino.core.trust import require
 from concertino.schema import near_names
 
 if TYPE_CHECKING:
@@ -115,28 +116,32 @@ def recipe_text(name: str) -> str:
     return (_recipes() / system / f"{kind}.yaml").read_text(encoding="utf-8")
 
 
-def read_settings(source: str | Path | Mapping[str, Any] | None, overrides: Sequence[str] = ()) -> Given:
+def read_settings(
+    source: str | Path | Mapping[str, Any] | None, overrides: Sequence[str] = (), *, trusted: bool | None = None
+) -> Given:
     """Read settings.
 
     Args:
         source: a YAML file, the name of a recipe, a table, or None for nothing.
         overrides: `key=value`, keys with dots, values in YAML.
+        trusted: as for `load_config`; what a table or `overrides` say is the caller's own.
 
     Raises:
+        UntrustedFile: a file could do harm, and was not trusted.
         UsageError: a file cannot be read, is no table, or bases go round in a circle.
     """
     given = Given(deepcopy(dict(source))) if isinstance(source, Mapping) else Given()
     if isinstance(source, Mapping):
-        given = _based(given, Path(), [], "")
+        given = _based(given, Path(), [], "", trusted)
     elif source is not None:
-        given = _read(str(source), Path(), [])
+        given = _read(str(source), Path(), [], trusted)
     for text in overrides:
         keys, value = _override(text)
         given.put(keys, value, "command line")
     return given
 
 
-def _read(name: str, folder: Path, above: list[str]) -> Given:
+def _read(name: str, folder: Path, above: list[str], trusted: bool | None) -> Given:
     """A file or a recipe, on top of its bases."""
     file = folder / name
     # A name with the ending of a file means one, so that a missing file is not looked for among the recipes.
@@ -148,21 +153,24 @@ def _read(name: str, folder: Path, above: list[str]) -> Given:
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{place}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     else:
-        text, home = recipe_text(name), Path()
+        text, home = recipe_text(name), None
         place = f"recipe {name if '/' in name else f'{name}/paper'}"
     if place in above:
         raise UsageError(f"{place}: circular `base`: {' -> '.join([*above, place])}")
-    return _based(_parsed(text, place), home, [*above, place], place)
+    given = _parsed(text, place)
+    if home is not None:  # the recipes of this package are no strangers
+        require(file, given.data, "document", trusted=trusted)
+    return _based(given, home or Path(), [*above, place], place, trusted)
 
 
-def _based(given: Given, folder: Path, above: list[str], place: str) -> Given:
+def _based(given: Given, folder: Path, above: list[str], place: str, trusted: bool | None) -> Given:
     """Settings on top of the base that they name."""
     base = given.data.pop("base", None)
     if base is None:
         return given
     if not isinstance(base, str):
         raise UsageError(f"{given.where(['base']) or place}: base: got {base!r}; expected a recipe or a file")
-    below = _read(base, folder, above)
+    below = _read(base, folder, above, trusted)
     below.on_top(given)
     return below
 

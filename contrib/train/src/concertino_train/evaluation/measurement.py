@@ -223,9 +223,14 @@ def with_pool(config: TrainConfig, file: str | Path) -> TrainConfig:
 
 def _trained_pool(config: TrainConfig) -> str:
     """The id of the pool that the policy was trained with, as far as that is written beside it."""
+    from concertino.core.document_dangers import document_dangers
+
     from concertino_train.export import settings_of
 
     own = settings_of(Path(config.model.path)) if config.model.path else None
+    # What a folder of weights says of itself may be a stranger's, and a pool may be made by code.
+    if own is not None and own.pool != config.pool and document_dangers(own.pool.model_dump(), Path()):
+        return ""
     try:
         pool: Pool = make_pool((own or config).pool)
     except ConcertinoError:  # it is not on this machine; the pool of the evaluation says so where it is that one

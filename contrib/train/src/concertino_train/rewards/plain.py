@@ -10,7 +10,6 @@ names the function.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import math
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from typing import Any, ClassVar
 from concertino import UsageError
 
 from concertino_train.episodes import Episode
+from concertino_train.settings import imported
 
 from .term import Term
 
@@ -69,7 +69,7 @@ def imported_term(word: str) -> type[Term]:
     """
     module, _, attribute = word.partition(":")
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        found = getattr(imported(module), attribute)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"{word} cannot be imported: {error}") from error
     if is_term(found):

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from concertino import UsageError
+from concertino.core.trust import require
 from concertino_bench.metrics import Preference
 
 from concertino_train.episodes import Episode
@@ -184,11 +185,17 @@ class Reward:
         """A reward from a YAML or JSON file; further arguments are those of `from_json`.
 
         Raises:
+            UntrustedFile: on the command line, it imports something, and was not trusted.
             UsageError: as `from_json`, with the file; or it cannot be read.
         """
         file = Path(path)
         try:
-            return cls.from_json(_read(file), **known)
+            data = _read(file)
+        except UsageError as error:
+            raise UsageError(f"{file}: {error}") from error
+        require(file, data, "document")
+        try:
+            return cls.from_json(data, **known)
         except UsageError as error:
             raise UsageError(f"{file}: {error}") from error
 

@@ -104,7 +104,7 @@ class TrainingFolder:
         if not resume and (restart or self.config_file.exists()):
             self._clear()
         if self.resumes and not force:
-            changed = load_config(self.config_file).changes(config)
+            changed = load_config(self.config_file, check=False, trusted=True).changes(config)  # nothing is made of it
             if changed:
                 told = "; ".join(f"{key}: {was!r}, now {now!r}" for key, (was, now) in list(changed.items())[:4])
                 raise UsageError(

@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from concertino import ConcertinoError
+from concertino.core.child_python import module_command, safe_environment
 
 from concertino_train.config.config import load_config
 
@@ -196,9 +196,7 @@ class _StudyRunner:
 
     def _run(self, name: str, home: Path, given: Sequence[str], what: str) -> dict[str, Any]:
         """One command in a process of its own; what it prints as JSON."""
-        command = [
-            sys.executable,
-            "-m",
+        command = module_command(
             "concertino",
             "train",
             name,
@@ -208,9 +206,14 @@ class _StudyRunner:
             str(home),
             "--json",
             *given,
-        ]
+        )
         # One thread each: several trainings share the cores.
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+        environment = {
+            **safe_environment(os.environ),
+            "OMP_NUM_THREADS": "1",
+            "HF_HUB_OFFLINE": "1",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+        }
         with self._guard:
             if self._stopped:
                 raise StudyFailed("the study was stopped")
