@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from concertino.core.errors import TraceError, UsageError
+from concertino.core.private_files import open_private
 
 from . import complete
 from .failures import Failed
@@ -236,7 +238,7 @@ def _opened(output: Path | None) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     try:
-        with output.open("wb") as file:
+        with os.fdopen(open_private(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
             yield file
     except OSError as error:
         raise UsageError(f"{output}: cannot be written: {error.strerror}") from error

@@ -25,6 +25,7 @@ from . import error_messages
 from .bound import BoundModel
 from .execution import CallOwner, Execution, Host, stop_all
 from .scope import Scope
+from .secrecy import clean_reply, discreet
 from .validation import read_structured
 
 if TYPE_CHECKING:
@@ -176,6 +177,7 @@ class ModelCall(Execution):
 
     async def _heard(self, model: Model, listener: StreamListener) -> Any:
         """The reply of a stream whose text is heard piece by piece."""
+        listener = discreet(listener)
         listener.on_attempt()
         last: Any = None
         pieces = model.stream(self.chat)
@@ -212,6 +214,7 @@ class ModelCall(Execution):
             return self.error(
                 Status.EXEC_ERR, error_messages.bad_result(f"returned {type(value).__name__}; expected Reply")
             )
+        value = clean_reply(value)
         ended = self.scope.now()
         usage = self._priced(value.usage).plus(self.wasted)._replace(seconds=ended - self.started)
         if self.chat.schema is not None and self.checked:

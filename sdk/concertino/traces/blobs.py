@@ -23,6 +23,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
+from concertino.core.private_files import make_private_folder, open_private
+
 from .disk import sync_file, sync_folder, write_all
 from .journal_errors import BlobError, JournalWriteError
 from .journal_line import encode_json
@@ -106,12 +108,11 @@ class BlobStore:
 
     def _replace(self, digest: str, data: bytes) -> None:
         if not self.folder.is_dir():
-            self.folder.mkdir(exist_ok=True)
+            make_private_folder(self.folder)
             if self._sync:
                 sync_folder(self.folder.parent)
         temporary = self.folder / f"{digest}.{os.getpid()}-{next(self._serial)}{_TEMPORARY}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
-        fd = os.open(temporary, flags, 0o666)
+        fd = open_private(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
             try:
                 write_all(fd, data)

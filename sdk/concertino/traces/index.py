@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from concertino.core.private_files import write_private
+
 from .journal_lock import is_being_written
 
 FROM_BYTES = 4 << 20
@@ -66,7 +68,7 @@ def keep_facts(path: Path, before: os.stat_result, facts: dict[str, Any]) -> Non
             return
         body = json.dumps({"version": _VERSION, "file": _identity(before), "facts": facts}).encode()
         if len(body) <= _MOST:
-            _replace(index_of(path), b"%08x %b\n" % (crc32(body), body))
+            write_private(index_of(path), b"%08x %b\n" % (crc32(body), body))
 
 
 def _identity(found: os.stat_result) -> list[int]:
@@ -83,17 +85,3 @@ def _own_bytes(path: Path) -> bytes:
         if foreign or not stat.S_ISREG(found.st_mode) or found.st_size > _MOST + 64:
             raise OSError(f"{path}: not an index of this user")
         return file.read()
-
-
-def _replace(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    fd = os.open(temporary, flags, 0o600)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise

@@ -27,6 +27,7 @@ from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
 from concertino.core.errors import UsageError
+from concertino.core.private_files import open_private
 
 from .blobs import BlobStore, small_parts
 from .disk import GroupSync, sync_file, sync_folder, write_all
@@ -51,8 +52,8 @@ class Intact(Protocol):
     def damage(self) -> Damage | None: ...
 
 
-# `O_APPEND`: the kernel puts each write at the end; `O_BINARY`: Windows would translate line ends.
-_FLAGS = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+# `O_APPEND`: the kernel puts each write at the end.
+_FLAGS = os.O_RDWR | os.O_APPEND
 _BLOCK = 1 << 20
 # Weak, so that a journal that nobody holds can be collected.
 _open_here: weakref.WeakSet[Journal] = weakref.WeakSet()
@@ -343,7 +344,7 @@ def _require_durability(durability: str) -> None:
 
 def _open(path: Path, flags: int) -> int:
     try:
-        return os.open(path, _FLAGS | flags, 0o666)
+        return open_private(path, _FLAGS | flags)
     except FileExistsError:
         step = "Resume the run with Orchestrator.resume(), or give another path."
         raise JournalExists(f"{path}: already there. {step}") from None
@@ -364,7 +365,8 @@ def _cut_off(path: Path, fd: int, damage: Damage) -> Damage:
     try:
         if saved is not None:
             # Appending never destroys a copy from an earlier repair at the same place.
-            with path.open("rb") as source, saved.open("ab") as copy:
+            end = open_private(saved, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            with path.open("rb") as source, os.fdopen(end, "ab") as copy:
                 source.seek(damage.offset)
                 while block := source.read(_BLOCK):
                     copy.write(block)

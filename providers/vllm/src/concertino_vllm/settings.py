@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from concertino import SpecError
+from concertino import SpecError, read_secret
 
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The ranks that vLLM can be prepared for."""
@@ -243,7 +243,7 @@ class VllmSettings:
         """
         if not self.key_env:
             return ""
-        key = os.environ.get(self.key_env, "")
+        key = read_secret(self.key_env)
         if not key:
             raise SpecError(f"key_env = {self.key_env!r}: the environment variable is not set; export it")
         return key
