@@ -173,8 +173,9 @@ def keep_secret(text: str) -> None:
     """Hide a text in everything that concertino shows, logs and records from now on.
 
     It is for keys that come from a vault or a file. Those that an environment variable such as `OPENAI_API_KEY` holds
-    are hidden in any case; of an address, the password is. A text of fewer than eight characters is not worth hiding, and ignored. One that looks like
-    a word (fewer than 16 characters, no digit) is hidden in logs and errors alone, not in results.
+    are hidden in any case; of an address, the password is. A text of fewer than eight characters is not worth hiding,
+    and ignored. One that looks like a word (fewer than 16 characters, no digit) is hidden in logs and errors alone, not
+    in results.
     """
     text = str.__str__(text).strip()
     # Of an address, its password is the secret; the rest is told to say what could not be reached.

@@ -22,6 +22,7 @@ from zlib import crc32
 from concertino.core.private_files import write_private
 
 from .journal_lock import is_being_written
+from .sealing import is_sealed
 
 FROM_BYTES = 4 << 20
 """Bytes of a trace from which on an index pays: shorter ones are read in less than the tenth of a second."""
@@ -60,7 +61,8 @@ def keep_facts(path: Path, before: os.stat_result, facts: dict[str, Any]) -> Non
     Args:
         before: what the file was before it was read; if it is another one now, nothing is kept.
     """
-    if before.st_size < FROM_BYTES or is_being_written(path):
+    # Facts hold question and answer: beside a sealed trace, they would tell what it hides.
+    if before.st_size < FROM_BYTES or is_being_written(path) or is_sealed(path):
         return
     with contextlib.suppress(OSError, ValueError):
         # Looked at after the lock: a write in between has left another length or time.

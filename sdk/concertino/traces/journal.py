@@ -35,6 +35,7 @@ from .journal_errors import Damage, JournalEncodeError, JournalError, JournalExi
 from .journal_line import checked_header, encode_json, encode_json_in_steps, frame
 from .journal_lock import WriterLock
 from .journal_reader import JournalFile, read_journal
+from .sealing import Seal, new_seal, seal_of
 
 Durability = Literal["process", "power"]
 
@@ -91,14 +92,23 @@ class Journal:
         # Length of the line that is being written; still set later if an exception cut the append short.
         self._unsettled: int | None = None
         self._blobs = BlobStore(path, sync=durability == "power")
+        self._seal: Seal | None = None
         self._sync = GroupSync(path, fd, lambda: self._tail[1]) if durability == "power" else None
         _open_here.add(self)
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], header: Mapping[str, Any], *, durability: Durability = "process"
+        cls,
+        path: str | os.PathLike[str],
+        header: Mapping[str, Any],
+        *,
+        durability: Durability = "process",
+        sealed: bool = True,
     ) -> Journal:
         """Begin a new journal with its header, `{"t": "header", "v": 1, ...}`, as record 0.
+
+        Args:
+            sealed: seal it if `CONCERTINO_TRACE_KEY` holds a key.
 
         Raises:
             JournalExists: the path is taken.
@@ -108,6 +118,8 @@ class Journal:
         path = Path(path)
         _require_durability(durability)
         header = checked_header(header)
+        seal = new_seal(header) if sealed else None
+        header = header if seal is None else seal.header
         line = encode_json(header)  # before the file exists, so that a wrong header leaves none
         fd = _open(path, os.O_CREAT | os.O_EXCL)
         with ExitStack() as undo:
@@ -115,6 +127,7 @@ class Journal:
             undo.callback(path.unlink, missing_ok=True)
             journal = cls(path, fd, durability)
             undo.callback(journal.close)
+            journal._take_seal(seal)
             journal.header = {**header, "n": journal._append(line)}
             journal._settle_names()
             undo.pop_all()
@@ -163,6 +176,7 @@ class Journal:
             if file.damage is not None:
                 journal.damage = _cut_off(path, journal._fd, file.damage)
             journal.header = file.header
+            journal._take_seal(seal_of(path, file.header))
             journal._tail = (file.count, file.size)
             journal._blobs.sweep()
             journal._settle_names()
@@ -273,6 +287,8 @@ class Journal:
                 self._settle()
             n, end = self._tail
             line = frame(body, n)
+            if self._seal is not None and n:  # the header stays readable
+                line = self._seal.closed(line, n)
             self._unsettled = len(line)
             try:
                 write_all(self._fd, line)
@@ -284,6 +300,9 @@ class Journal:
             self._tail = (n + 1, end + len(line))
             self._unsettled = None
         return n
+
+    def _take_seal(self, seal: Seal | None) -> None:
+        self._seal = self._blobs.seal = seal
 
     def _settle(self) -> None:
         """Make file and tail agree after an append that did not get to its end.
