@@ -69,12 +69,9 @@ def clean_reply(reply: Reply) -> Reply:
 
 
 def _clean_call(call: ToolCall, found: Finder) -> ToolCall:
-    changes = {
-        name: cleaned
-        for name in ("name", "arguments")
-        if isinstance(told := getattr(call, name), str) and (cleaned := found.hidden(told)) != told
-    }
-    return replace(call, **changes) if changes else call
+    name, arguments = found.hidden(call.name), hidden_data(call.arguments, found)
+    same = name == call.name and arguments == call.arguments
+    return call if same else replace(call, name=name, arguments=arguments)
 
 
 def clean_error(error: ErrorInfo) -> ErrorInfo:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from concertino.core.documents import why_unusable
 from concertino.core.errors import UsageError
+from concertino.core.known_secrets import hidden
 from concertino.core.private_files import make_private_folder, open_private
 
 _HEADER = {"concertino": "recording", "version": 1}
@@ -124,4 +125,4 @@ class RecordingFile:
 def _line(record: Record) -> str:
     number = {"number": record.number} if record.number else {}
     data = {"key": record.key, **number, "request": record.request, "answer": record.answer}
-    return json.dumps(data, ensure_ascii=False)
+    return hidden(json.dumps(data, ensure_ascii=False))  # a server may have sent a key back

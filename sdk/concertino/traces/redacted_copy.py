@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from concertino.core.errors import UsageError
+from concertino.core.known_secrets import HIDDEN
 from concertino.core.private_files import make_private_folder
-from concertino.core.redaction import HIDDEN, Redactor, is_secret_name
+from concertino.core.redaction import Redactor, is_secret_name
 
 from .blobs import BLOB_LIMIT
 from .journal import Journal

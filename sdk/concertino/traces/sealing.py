@@ -86,7 +86,7 @@ class Seal:
     def closed_blob(self, data: bytes, digest: str) -> bytes:
         """The bytes of a side file."""
         nonce = os.urandom(_NONCE_BYTES)
-        return nonce + self._cipher.encrypt(nonce, data, b"blob " + digest.encode())
+        return nonce + bytes(self._cipher.encrypt(nonce, data, b"blob " + digest.encode()))
 
     def opened_blob(self, path: Path, data: bytes, digest: str) -> bytes:
         """The inverse of `closed_blob`. BlobError if the file is not what was written."""
