@@ -141,7 +141,7 @@ def _records(path: Path, ended: Callable[[], bool]) -> Iterator[dict[str, Any]]:
 
     blobs = BlobStore(path)
     for record in tail_journal(path, until=ended):
-        if record["t"] != "header":
+        if record.get("t") != "header":  # that of a side file stands in there
             yield unpack(record, blobs)
 
 
