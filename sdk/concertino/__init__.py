@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .core.events import STOP_REASONS as STOP_REASONS
     from .core.known_secrets import keep_headers as keep_headers
     from .core.known_secrets import keep_secret as keep_secret
+    from .core.known_secrets import keep_variables as keep_variables
     from .core.known_secrets import read_secret as read_secret
     from .core.known_secrets import without_secrets as without_secrets
     from .core.model import ChatRequest as ChatRequest
@@ -106,7 +107,7 @@ _NAMES = {
     "core.budget": "Budget",
     "core.errors": "BudgetError ConcertinoError PlanError PluginError PoolError SpecError TraceError UsageError",
     "core.events": "STOP_REASONS events",
-    "core.known_secrets": "keep_headers keep_secret read_secret without_secrets",
+    "core.known_secrets": "keep_headers keep_secret keep_variables read_secret without_secrets",
     "core.model": "ChatRequest Message Model Reply Sampling Thought ToolCall",
     "core.observation": "CODES CallFailed ErrorInfo Observation Status",
     "core.plan": "Call Plan Ref",

@@ -93,6 +93,7 @@ PUBLIC = [
     "hookimpl",
     "keep_headers",
     "keep_secret",
+    "keep_variables",
     "events",
     "plan_to_dot",
     "plan_to_json",

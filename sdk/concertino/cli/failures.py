@@ -20,6 +20,7 @@ import click
 
 from concertino.core.display_text import clean
 from concertino.core.errors import ConcertinoError, UsageError
+from concertino.core.known_secrets import without_secrets
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 
@@ -49,8 +50,8 @@ def report(error: Exception, arguments: Sequence[str]) -> int:
     if isinstance(error, click.Abort):
         error = Interrupted("cancelled")
     if "--debug" in given and not isinstance(error, (click.ClickException, Failed, Interrupted)):
-        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
-    message = _message(error)
+        click.echo(without_secrets("".join(traceback.format_exception(error))), err=True, nl=False)
+    message = without_secrets(_message(error))
     if not message:
         return exit_code(error)
     if "--json" not in given and isinstance(error, click.UsageError) and _is_help(error):

@@ -59,12 +59,21 @@ _PASSWORD = re.compile(r"://[^\s/:@]*:([^\s/@]+)@")
 
 
 class Secret(str):
-    """A secret text. It works as the text that it is, and its `repr` hides it: in tracebacks with locals, say."""
+    """A secret text. It works as the text that it is, and its `repr` hides it: in tracebacks with locals, say.
+
+    What is added before or behind it, with `+`, gives a secret text again; a format string does not.
+    """
 
     __slots__ = ()
 
     def __repr__(self) -> str:
         return repr(HIDDEN)
+
+    def __add__(self, other: str) -> Secret:
+        return Secret(str.__add__(self, other))
+
+    def __radd__(self, other: str) -> Secret:
+        return Secret(str.__add__(other, self))
 
 
 class Finder:
@@ -116,18 +125,23 @@ class Finder:
 
 
 class HeldText:
-    """A text that comes in pieces: a piece that may be the beginning of a secret is held until more has come."""
+    """A text that comes in pieces: a piece that may be the beginning of a secret is held until more has come.
 
-    __slots__ = ("_finder", "_held")
+    A key may be read for the very request whose reply this is, so the secrets are looked up for each piece.
+    """
 
-    def __init__(self, finder: Finder) -> None:
-        self._finder = finder
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
         self._held = ""
 
     def feed(self, piece: str) -> str:
         """What may be shown of the text so far."""
-        text = self._finder.hidden(self._held + piece)
-        keep = self._finder.begun(text)
+        found = finder()
+        if found is None:
+            return piece
+        text = found.hidden(self._held + piece)
+        keep = found.begun(text)
         self._held = text[len(text) - keep :]
         return text[: len(text) - keep]
 
@@ -169,13 +183,16 @@ class _Known:
 _known = _Known()
 
 
-def keep_secret(text: str) -> None:
+def keep_secret(text: str) -> Secret:
     """Hide a text in everything that concertino shows, logs and records from now on.
 
     It is for keys that come from a vault or a file. Those that an environment variable such as `OPENAI_API_KEY` holds
     are hidden in any case; of an address, the password is. A text of fewer than eight characters is not worth hiding,
     and ignored. One that looks like a word (fewer than 16 characters, no digit) is hidden in logs and errors alone, not
     in results.
+
+    Returns:
+        The text without blanks around it, whose `repr` hides it.
     """
     text = str.__str__(text).strip()
     # Of an address, its password is the secret; the rest is told to say what could not be reached.
@@ -184,6 +201,7 @@ def keep_secret(text: str) -> None:
     if new:
         _known.kept |= dict.fromkeys(new)
         _known.renew()
+    return Secret(text)
 
 
 def keep_headers(headers: Mapping[str, str]) -> None:
@@ -194,11 +212,16 @@ def keep_headers(headers: Mapping[str, str]) -> None:
             keep_secret(rest if scheme.lower() in ("bearer", "basic", "token") else value)
 
 
+def keep_variables(variables: Mapping[str, str]) -> None:
+    """Hide those values of an environment for another program whose names say so: `…KEY`, `…TOKEN`, `…PASSWORD`."""
+    for name, value in variables.items():
+        if _VARIABLE.search(name.upper()):
+            keep_secret(value)
+
+
 def read_secret(name: str) -> Secret:
     """The value of an environment variable that holds a secret, without blanks around it; empty if it is not set."""
-    value = os.environ.get(name, "").strip()
-    keep_secret(value)
-    return Secret(value)
+    return keep_secret(os.environ.get(name, ""))
 
 
 def generation() -> int:
@@ -264,12 +287,20 @@ class _LogFilter(logging.Filter):
 
 
 _log_filter = _LogFilter()
+_WATCHED = frozenset(
+    ["concertino", "aiohttp", "anthropic", "httpcore", "httpcore2", "httpx", "httpx2", "mcp", "openai"]
+)
+"""First parts of the names of loggers that may be told a key."""
+_LATE = tuple(f"httpcore{n}.{part}" for n in ("", "2") for part in ("connection", "http11", "http2", "proxy"))
+"""Loggers that are made with the first request, which is later than the key is read."""
 
 
 def _watch_loggers() -> None:
-    """Filter all loggers of concertino and its plugins. Those of one that is imported later follow with its key."""
+    """Filter the loggers of concertino, its plugins, and the clients that carry keys; later ones with their key."""
+    for late in _LATE:
+        logging.getLogger(late)
     for name, logger in list(logging.root.manager.loggerDict.items()):
-        if name.partition(".")[0] == "concertino" and isinstance(logger, logging.Logger):
+        if name.partition(".")[0] in _WATCHED and isinstance(logger, logging.Logger):
             logger.addFilter(_log_filter)  # a second time, it does nothing
 
 

@@ -180,6 +180,7 @@ class MemberCall(Execution):
             # The failure counts either way, so a partial result that cannot be shown is left out.
             with contextlib.suppress(BadResult):
                 content, text = to_content(content, self.runtime.limits.result_bytes, self.bound.max_chars)
+                content, text = clean_content(content, text)
                 shown, observation.truncated = truncate(content, text, self.bound.max_chars)
                 if observation.truncated:
                     self.full = content

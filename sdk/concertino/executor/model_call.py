@@ -25,7 +25,7 @@ from . import error_messages
 from .bound import BoundModel
 from .execution import CallOwner, Execution, Host, stop_all
 from .scope import Scope
-from .secrecy import clean_reply, discreet
+from .secrecy import DiscreetListener, clean_reply
 from .validation import read_structured
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class ModelCall(Execution):
 
     async def _heard(self, model: Model, listener: StreamListener) -> Any:
         """The reply of a stream whose text is heard piece by piece."""
-        listener = discreet(listener)
+        listener = DiscreetListener(listener)
         listener.on_attempt()
         last: Any = None
         pieces = model.stream(self.chat)

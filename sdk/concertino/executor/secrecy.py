@@ -69,9 +69,9 @@ def clean_reply(reply: Reply) -> Reply:
 
 
 def _clean_call(call: ToolCall, found: Finder) -> ToolCall:
-    name, arguments = found.hidden(call.name), hidden_data(call.arguments, found)
-    same = name == call.name and arguments == call.arguments
-    return call if same else replace(call, name=name, arguments=arguments)
+    data = call.to_json()
+    cleaned = hidden_data(data, found)
+    return call if cleaned is data else ToolCall(**cleaned)
 
 
 def clean_error(error: ErrorInfo) -> ErrorInfo:
@@ -122,14 +122,15 @@ def _clean_attachment(attachment: Attachment) -> Attachment:
 class DiscreetListener:
     """Hears a reply while it is written, and passes it on without secrets, those in several pieces too."""
 
-    def __init__(self, listener: StreamListener, found: Finder) -> None:
+    __slots__ = ("_listener", "_text", "_thought")
+
+    def __init__(self, listener: StreamListener) -> None:
         self._listener = listener
-        self._found = found
-        self._text = self._thought = HeldText(found)
+        self._text, self._thought = HeldText(), HeldText()
 
     def on_attempt(self) -> None:
         """An attempt begins: the text heard so far is void."""
-        self._text, self._thought = HeldText(self._found), HeldText(self._found)
+        self._text, self._thought = HeldText(), HeldText()
         self._listener.on_attempt()
 
     def on_thought(self, piece: str) -> None:
@@ -149,9 +150,3 @@ class DiscreetListener:
         if rest := self._text.finish():
             self._listener.on_text(rest)
         self._listener.on_end()
-
-
-def discreet(listener: StreamListener) -> StreamListener:
-    """A listener that is told no secrets; the same one, while the process knows none."""
-    found = finder()
-    return listener if found is None else DiscreetListener(listener, found)

@@ -90,7 +90,8 @@ def test_a_text_without_a_secret_is_given_back_itself() -> None:
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=40))
 def test_no_piece_of_a_stream_shows_a_part_of_a_secret(sizes: list[int]) -> None:
     text = f"The key is {PLAIN}, again {PLAIN}{PLAIN}; {PLAIN[:9]} is only a beginning."
-    held, told, at = HeldText(Finder([PLAIN])), [], 0
+    keep_secret(PLAIN)
+    held, told, at = HeldText(), [], 0
     for size in [*sizes, len(text)]:
         told.append(held.feed(text[at : at + size]))
         at += size
@@ -100,8 +101,17 @@ def test_no_piece_of_a_stream_shows_a_part_of_a_secret(sizes: list[int]) -> None
 
 
 def test_pieces_that_begin_no_secret_are_told_at_once() -> None:
-    held = HeldText(Finder([PLAIN]))
+    keep_secret(PLAIN)
+    held = HeldText()
     assert [held.feed(piece) for piece in ("One ", "two ", "three")] == ["One ", "two ", "three"]
+
+
+def test_a_secret_that_becomes_known_while_a_text_is_told_is_hidden_from_then_on() -> None:
+    held = HeldText()
+    assert held.feed("The key ") == "The key "
+    keep_secret(PLAIN)
+    assert held.feed(PLAIN[:5]) == ""
+    assert held.feed(PLAIN[5:] + ".") == f"{HIDDEN}."
 
 
 def test_a_secret_that_looks_like_a_word_is_hidden_in_logs_and_errors_alone() -> None:

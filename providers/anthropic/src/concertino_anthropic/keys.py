@@ -38,8 +38,7 @@ def look_up(name: str) -> str:
     Raises:
         ProviderError: there is no key of that name.
     """
-    value = ((_source[0](name) if _source else None) or read_secret(name)).strip()
-    keep_secret(value)
+    value = keep_secret((_source[0](name) if _source else None) or read_secret(name))
     if not value or not value.isascii() or not value.isprintable():
         what = "holds characters that no header can carry" if value else "is not set"
         raise ProviderError(

@@ -70,8 +70,7 @@ class ApiKey:
         self._value = None
 
     def _look_up(self) -> str:
-        value = ((_source[0](self._name) if _source else None) or read_secret(self._name)).strip()
-        keep_secret(value)
+        value = keep_secret((_source[0](self._name) if _source else None) or read_secret(self._name))
         if not value or not value.isascii() or not value.isprintable():
             what = "holds characters that no header can carry" if value else "is not set"
             raise ProviderError(

@@ -14,7 +14,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
 import shutil
 import signal
 import sys
@@ -23,7 +22,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from subprocess import PIPE
 
-from concertino import keep_headers, read_secret
+from concertino import keep_variables, read_secret
 from concertino.executor import ChildProcess, awaitable, minimal_environment
 
 from concertino_mcp.errors import ServerFailed
@@ -31,9 +30,6 @@ from concertino_mcp.errors import ServerFailed
 from .messages import MessageReader, MessageWriter
 
 logger = logging.getLogger("concertino.mcp")
-
-_SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$")
-"""Names of variables whose values are secrets."""
 
 GRACE = 1.0
 """Seconds between the end of its standard input and SIGTERM, and again until SIGKILL."""
@@ -50,7 +46,7 @@ def environment(env: Mapping[str, str], env_from: tuple[str, ...]) -> dict[str, 
         raise ServerFailed(f"the environment variable {missing[0]} (env_from) is not set")
     for name in set(env_from) - minimal_environment().keys():
         read_secret(name)
-    keep_headers({name: value for name, value in env.items() if _SECRET.search(name.upper())})
+    keep_variables(env)
     return {**minimal_environment(env_from), **env}
 
 
