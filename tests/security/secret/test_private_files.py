@@ -10,7 +10,7 @@ from pathlib import Path
 import concertino as ct
 import pytest
 from click.testing import CliRunner
-from concertino.cli import seen
+from concertino.cli import doctor, seen
 from concertino.cli.traces import traces
 from concertino.core.private_files import make_private_folder, open_private, too_open, write_private
 from concertino.testing import Recorder, ScriptedModel, fake_tool
@@ -180,3 +180,18 @@ def test_something_else_in_the_place_of_a_folder_is_an_error(tmp_path: Path) -> 
         make_private_folder(tmp_path / "a")
     with pytest.raises(OSError, match=r"exists|directory"):
         make_private_folder(tmp_path / "a" / "b")
+
+
+def test_the_doctor_names_traces_that_others_can_read(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    old, new = tmp_path / "old.trace.jsonl", tmp_path / "new.trace.jsonl"
+    old.write_text("x")
+    old.chmod(0o644)
+    os.close(open_private(new, os.O_WRONLY | os.O_CREAT))
+    found = [finding for finding in doctor._traces(tmp_path) if finding.level == "warning"]
+    assert [(each.text, each.step) for each in found] == [
+        (f"other users of this machine may read 1 file in {tmp_path}", f"chmod -R go-rwx {tmp_path}")
+    ]
+    assert rights(old) == 0o644
+    tmp_path.chmod(0o700)
+    assert [finding.level for finding in doctor._traces(tmp_path)] == ["ok"]
