@@ -9,8 +9,8 @@ addresses (`https://user:password@…`). A secret is found as it is, and as base
 address, or escaped in JSON show it.
 
 Invariant: what `finder()` lets through holds no known secret that can be told from a word. One that cannot (fewer than
-16 characters without a digit, or a path) is hidden in logs and errors alone, where `finder(words=True)` looks, or it
-would destroy results that only use the word.
+16 characters without a digit, or a path) is hidden in logs and errors alone (`without_secrets`), or it would destroy
+results that only use the word.
 """
 
 from __future__ import annotations
@@ -224,32 +224,39 @@ def read_secret(name: str) -> Secret:
     return keep_secret(os.environ.get(name, ""))
 
 
+def look_around() -> None:
+    """Read the environment again if the number of its variables has changed; each run does so when it begins."""
+    if _known.variables != len(os.environ):
+        _known.renew()
+
+
 def generation() -> int:
     """Another number whenever there are other secrets to be found."""
-    finder()
+    look_around()
     return _known.generation
 
 
-def finder(*, words: bool = False) -> Finder | None:
-    """What finds the secrets; None while there is none. The environment is read again when its size has changed.
+def finder() -> Finder | None:
+    """What finds the secrets that can be told from words; None while there is none. Every result asks for it."""
+    return _known.finder
 
-    Args:
-        words: those too that cannot be told from words: for logs and errors.
-    """
-    if _known.variables != len(os.environ):
-        _known.renew()
-    return _known.with_words if words else _known.finder
+
+def finder_with_words() -> Finder | None:
+    """What finds all secrets, for logs and errors; None while there is none."""
+    look_around()
+    return _known.with_words
 
 
 def hidden(text: str) -> str:
     """A text without secrets that can be told from words."""
-    found = finder()
+    look_around()
+    found = _known.finder
     return text if found is None else found.hidden(text)
 
 
 def without_secrets(text: str) -> str:
     """A text for logs and errors, with `[key]` in the place of every secret that the process knows."""
-    found = finder(words=True)
+    found = finder_with_words()
     return text if found is None else found.hidden(text)
 
 

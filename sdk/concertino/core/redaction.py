@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from concertino.core.known_secrets import HIDDEN, Finder, finder, generation
+from concertino.core.known_secrets import HIDDEN, Finder, finder_with_words, generation
 
 _ITEMS, _DEPTH = 20, 6
 """How much of a container `Redactor.data` keeps."""
@@ -64,7 +64,7 @@ class Redactor:
     def text(self, text: str) -> str:
         """A text without secrets."""
         if not self._given and self._generation != (now := generation()):
-            self._generation, self._finder = now, finder(words=True)
+            self._generation, self._finder = now, finder_with_words()
         if self._finder is not None:
             text = self._finder.hidden(text)
         for pattern in _PATTERNS:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from concertino.core.attachment import Attachment
 from concertino.core.budget import Amount
 from concertino.core.events import Asked, CallEnded, CallStarted, Event, Replied, idempotency_key
+from concertino.core.known_secrets import finder
 from concertino.core.model import ChatRequest, Message, Reply, Sampling, Thought
 from concertino.core.observation import CallFailed, ErrorInfo, Observation, Status
 from concertino.core.provider_error import ProviderError
@@ -214,7 +215,8 @@ class ModelCall(Execution):
             return self.error(
                 Status.EXEC_ERR, error_messages.bad_result(f"returned {type(value).__name__}; expected Reply")
             )
-        value = clean_reply(value)
+        if finder() is not None:
+            value = clean_reply(value)
         ended = self.scope.now()
         usage = self._priced(value.usage).plus(self.wasted)._replace(seconds=ended - self.started)
         if self.chat.schema is not None and self.checked:

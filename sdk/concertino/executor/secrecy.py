@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from concertino.core.attachment import Attachment
-from concertino.core.known_secrets import Finder, HeldText, finder, hidden_data
+from concertino.core.known_secrets import Finder, HeldText, finder, finder_with_words, hidden_data
 from concertino.core.model import Reply, Thought, ToolCall
 from concertino.core.observation import ErrorInfo
 
@@ -76,7 +76,7 @@ def _clean_call(call: ToolCall, found: Finder) -> ToolCall:
 
 def clean_error(error: ErrorInfo) -> ErrorInfo:
     """An error without secrets, those that look like words too."""
-    found = finder(words=True)
+    found = finder_with_words()
     if found is None:
         return error
     changes: dict[str, Any] = {

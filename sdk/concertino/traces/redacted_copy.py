@@ -34,7 +34,7 @@ from .trace import Trace, header
 KINDS: Mapping[str, str] = {
     "secrets": "secrets that this process knows, and what looks like a key or stands under a name that says so",
     "emails": "addresses of mail",
-    "homes": "folders of users, such as /home/ada",
+    "homes": "folders of users, such as /home/name",
     "users": "names of the users whose folders are named, and of the one at work",
     "attachments": "bytes of images, sounds and files",
     "tokens": "ids and log-probabilities of tokens",

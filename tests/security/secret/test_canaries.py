@@ -131,6 +131,14 @@ def direct(work: Callable[[str], Awaitable[Any]]) -> Attack:
     return run
 
 
+async def _vectors(url: str) -> Any:
+    embedder = Embedder(model="m", base_url=f"{url}/e400/v1", key_env="PLAIN_ONE")
+    try:
+        return await embedder.embed(["a"])
+    finally:
+        await embedder.close()
+
+
 def search(backend: str, way: str, variable: str) -> Attack:
     async def run(url: str, watch: Watch) -> None:
         with pytest.MonkeyPatch.context() as patch:
@@ -263,9 +271,7 @@ ATTACKS: dict[str, Attack] = {
     "openai: list in an unknown form": direct(
         lambda url: list_models(base_url=f"{url}/strange/v1", key_env="PLAIN_ONE")
     ),
-    "openai: vectors": direct(
-        lambda url: Embedder(model="m", base_url=f"{url}/e400/v1", key_env="PLAIN_ONE").embed(["a"])
-    ),
+    "openai: vectors": direct(_vectors),
     **{
         f"search, {name}: {way}": search(name, way, variable)
         for name, variable in (("tavily", "TAVILY_API_KEY"), ("serper", "SERPER_API_KEY"), ("brave", "BRAVE_API_KEY"))

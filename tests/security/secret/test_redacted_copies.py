@@ -15,6 +15,8 @@ from concertino.testing import ScriptedModel, fake_tool
 from concertino.traces.redacted_copy import RedactionReport, write_redacted
 from concertino.traces.sealing import VARIABLE, is_sealed, new_key
 
+# In two parts, so that this file names no folder of anybody.
+HOME, USERS, ROOT_HOME = (f"/{name}/" for name in ("home", "Users", "root"))
 CALL = '<tool_call>{"name": "look", "arguments": {"x": "1"}}</tool_call>'
 FINAL = '<tool_call>{"name": "final_answer", "arguments": {}}</tool_call>'
 PICTURE = b"\x89PNG\r\n\x1a\n of ada"
@@ -48,12 +50,12 @@ PRIVATE: dict[str, tuple[str, Any, str]] = {
     "a private key": ("MIIEvQ", "-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----", "secrets"),
     "an address of mail": ("ada.l+x@mail.example.org", "write to ada.l+x@mail.example.org!", "emails"),
     "addresses of mail in a list": ("bob@example.org", ["bob@example.org", "carol@example.org"], "emails"),
-    "a home of Linux": ("/home/lovelace", "saved as /home/lovelace/notes.txt", "homes"),
-    "a home of macOS": ("/Users/lovelace", "saved as /Users/lovelace/notes.txt", "homes"),
+    "a home of Linux": (f"{HOME}lovelace", f"saved as {HOME}lovelace/notes.txt", "homes"),
+    "a home of macOS": (f"{USERS}lovelace", f"saved as {USERS}lovelace/notes.txt", "homes"),
     "a home of Windows": ("lovelace", r"saved as C:\Users\lovelace\notes.txt", "homes"),
-    "a home in a traceback": ("lovelace", 'File "/home/lovelace/a.py", line 3', "homes"),
-    "the home of root": ("/root/", "saved as /root/notes.txt", "homes"),
-    "the name of a user elsewhere": ("lovelace", "/home/lovelace/a, and lovelace wrote it", "users"),
+    "a home in a traceback": ("lovelace", f'File "{HOME}lovelace/a.py", line 3', "homes"),
+    "the home of root": (f"{ROOT_HOME}", f"saved as {ROOT_HOME}notes.txt", "homes"),
+    "the name of a user elsewhere": ("lovelace", f"{HOME}lovelace/a, and lovelace wrote it", "users"),
     "a large result": ("bob@example.org", "word " * 30_000 + "bob@example.org", "emails"),
     "a key of a dict": ("bob@example.org", {"bob@example.org": 1}, "emails"),
 }
@@ -103,8 +105,8 @@ async def test_ids_of_tokens_are_left_out(tmp_path: Path) -> None:
 
 
 async def test_the_copy_has_the_same_records_and_is_shown_exported_and_replayed(tmp_path: Path) -> None:
-    question = "Who is ada@example.org, whose notes are in /home/lovelace?"
-    trace = await record(tmp_path, {"file": "/home/lovelace/a", "n": [1, 2.5]}, question, "It is ada@example.org")
+    question = f"Who is ada@example.org, whose notes are in {HOME}lovelace?"
+    trace = await record(tmp_path, {"file": f"{HOME}lovelace/a", "n": [1, 2.5]}, question, "It is ada@example.org")
     report = write_redacted(trace, tmp_path / "copy.trace.jsonl")
     copy = ct.Trace.load(report.path)
     assert [record["t"] for record in copy.records] == [record["t"] for record in trace.records]
@@ -120,10 +122,10 @@ async def test_the_copy_has_the_same_records_and_is_shown_exported_and_replayed(
 
 
 async def test_what_is_to_stay_stays(tmp_path: Path) -> None:
-    trace = await record(tmp_path, "bob@example.org in /home/lovelace, key sk-proj-abcdefghijkl123456")
+    trace = await record(tmp_path, f"bob@example.org in {HOME}lovelace, key sk-proj-abcdefghijkl123456")
     report = write_redacted(trace, tmp_path / "copy", keep=("emails", "homes"))
     text = (tmp_path / "copy").read_text()
-    assert "bob@example.org in /home/[user], key [key]" in text
+    assert f"bob@example.org in {HOME}[user], key [key]" in text
     assert report.taken_out.keys() == {"secrets", "users", "attachments", "tokens"}
 
 
@@ -181,7 +183,7 @@ async def test_the_command_says_it_in_json(tmp_path: Path) -> None:
     assert data.keys() == {"path", "run_id", "records", "taken_out"}
 
 
-@pytest.mark.parametrize("text", ["max_tokens=100", "the user wrote", "a@b", "see @ada", "/rooted/tree", "rates 3@4.5"])
+@pytest.mark.parametrize("text", ["max_tokens=100", "the user wrote", "a@b", "see @ada", "/rooted-tree", "rates 3@4.5"])
 async def test_plain_texts_stay_as_they_are(text: str, tmp_path: Path) -> None:
     _, report = await redact(tmp_path, text)
     assert ct.Trace.load(report.path).observations()[0].content == text
