@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from .core.errors import TraceError as TraceError
     from .core.errors import UsageError as UsageError
     from .core.events import STOP_REASONS as STOP_REASONS
+    from .core.known_secrets import keep_headers as keep_headers
+    from .core.known_secrets import keep_secret as keep_secret
+    from .core.known_secrets import keep_variables as keep_variables
+    from .core.known_secrets import read_secret as read_secret
+    from .core.known_secrets import without_secrets as without_secrets
     from .core.model import ChatRequest as ChatRequest
     from .core.model import Message as Message
     from .core.model import Model as Model
@@ -49,7 +54,6 @@ if TYPE_CHECKING:
     from .core.provider_error import FailureClass as FailureClass
     from .core.provider_error import ProviderError as ProviderError
     from .core.provider_settings import ProviderSettings as ProviderSettings
-    from .core.redaction import keep_secret as keep_secret
     from .core.result import Result as Result
     from .core.usage import Cost as Cost
     from .core.usage import Prices as Prices
@@ -103,13 +107,13 @@ _NAMES = {
     "core.budget": "Budget",
     "core.errors": "BudgetError ConcertinoError PlanError PluginError PoolError SpecError TraceError UsageError",
     "core.events": "STOP_REASONS events",
+    "core.known_secrets": "keep_headers keep_secret keep_variables read_secret without_secrets",
     "core.model": "ChatRequest Message Model Reply Sampling Thought ToolCall",
     "core.observation": "CODES CallFailed ErrorInfo Observation Status",
     "core.plan": "Call Plan Ref",
     "core.plan_drawing": "plan_to_dot plan_to_json plan_to_mermaid",
     "core.provider_error": "FailureClass ProviderError",
     "core.provider_settings": "ProviderSettings",
-    "core.redaction": "keep_secret",
     "core.result": "Result",
     "core.usage": "Cost Prices Usage",
     "members.context": "Context RunContext",

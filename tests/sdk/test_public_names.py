@@ -91,14 +91,18 @@ PUBLIC = [
     "as_openai_agents_tool",
     "guard",
     "hookimpl",
+    "keep_headers",
     "keep_secret",
+    "keep_variables",
     "events",
     "plan_to_dot",
     "plan_to_json",
     "plan_to_mermaid",
+    "read_secret",
     "replay",
     "router",
     "tool",
+    "without_secrets",
 ]
 
 

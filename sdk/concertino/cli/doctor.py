@@ -94,10 +94,22 @@ def _traces(folder: Path) -> Iterator[Finding]:
     existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
     if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
         yield Finding("ok", "traces", f"{folder} can be written")
+        yield from _readable_by_others(folder)
         return
     why = "cannot be written" if existing.is_dir() else "is not a folder"
     step = f"make {existing} writable, or set `traces` in concertino.toml"
     yield Finding("error", "traces", f"runs cannot be recorded in {folder}: {existing} {why}", step)
+
+
+def _readable_by_others(folder: Path) -> Iterator[Finding]:
+    """Traces and sessions that were made with rights for other users, by an earlier version or by hand."""
+    from concertino.core.private_files import too_open
+
+    if not folder.is_dir() or not too_open([folder]):
+        return  # nobody else comes into a private folder
+    if files := too_open(file for file in folder.iterdir() if ".jsonl" in file.name):
+        text = f"other users of this machine may read {counted(len(files), 'file')} in {folder}"
+        yield Finding("warning", "traces", text, f"chmod -R go-rwx {folder}")
 
 
 def _settings(manager: PluginManager, rows: tuple[PluginInfo, ...]) -> Iterator[Finding]:

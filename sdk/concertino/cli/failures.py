@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import click
 
 from concertino.core.errors import ConcertinoError, UsageError
+from concertino.core.known_secrets import without_secrets
 
 from .terminal import say, say_json
 
@@ -49,8 +50,8 @@ def report(error: Exception, arguments: Sequence[str]) -> int:
     if isinstance(error, click.Abort):
         error = Interrupted("cancelled")
     if "--debug" in given and not isinstance(error, (click.ClickException, Failed, Interrupted)):
-        say("".join(traceback.format_exception(error)), error=True, nl=False)
-    message = _message(error)
+        say(without_secrets("".join(traceback.format_exception(error))), error=True, nl=False)
+    message = without_secrets(_message(error))
     if not message:
         return exit_code(error)
     if "--json" not in given and isinstance(error, click.UsageError) and _is_help(error):

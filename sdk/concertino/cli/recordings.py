@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from errno import EACCES, ENOTDIR
-from os import W_OK, X_OK, access, strerror
+from os import O_APPEND, O_CREAT, O_WRONLY, W_OK, X_OK, access, close, strerror
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from concertino.core.errors import UsageError
+from concertino.core.private_files import open_private
 
 if TYPE_CHECKING:
     from concertino.pool.pool import Pool
@@ -55,8 +56,7 @@ def _check_writable(path: Path) -> None:
     there = path.exists()
     try:
         if path.parent.is_dir():
-            with path.open("a", encoding="utf-8"):
-                pass
+            close(open_private(path, O_WRONLY | O_CREAT | O_APPEND))
         else:
             # The recording makes its folder with the first answer; the nearest one decides whether it can.
             near = next(place for place in path.absolute().parents if place.exists())

@@ -196,7 +196,7 @@ def _read() -> dict[str, Any]:
 
 def _write(path: Path, data: Mapping[str, Any]) -> None:
     """Replace the file in one step: another shell may be reading it."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(json.dumps(data), encoding="utf-8")
-    unfinished.replace(path)
+    from concertino.core.private_files import make_private_folder, write_private
+
+    make_private_folder(path.parent)
+    write_private(path, json.dumps(data).encode())

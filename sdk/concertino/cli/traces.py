@@ -1,8 +1,9 @@
-"""`concertino traces`: recorded runs, listed, shown, followed while they are written, replayed and exported."""
+"""`concertino traces`: recorded runs, listed, shown, followed while they are written, replayed, exported and shared."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from concertino.core.errors import TraceError, UsageError
+from concertino.core.private_files import open_private
 
 from . import complete
 from .failures import Failed
@@ -33,7 +35,7 @@ def _folder_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group("traces")
 def traces() -> None:
-    """List, show, follow, replay and export recorded runs.
+    """List, show, follow, replay, export and share recorded runs.
 
     A TRACE is a file, a run id or its beginning, or `last`.
     """
@@ -139,7 +141,7 @@ def _records(path: Path, ended: Callable[[], bool]) -> Iterator[dict[str, Any]]:
 
     blobs = BlobStore(path)
     for record in tail_journal(path, until=ended):
-        if record["t"] != "header":
+        if record.get("t") != "header":  # that of a side file stands in there
             yield unpack(record, blobs)
 
 
@@ -238,10 +240,57 @@ def _opened(output: Path | None) -> Iterator[BinaryIO]:
         stream.flush()
         return
     try:
-        with output.open("wb") as file:
+        with os.fdopen(open_private(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
             yield file
     except OSError as error:
         raise UsageError(f"{output}: cannot be written: {error.strerror}") from error
+
+
+@traces.command("redact")
+@click.argument("trace", default="last", shell_complete=complete.traces)
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", required=True, help="The copy.")
+@click.option("--keep", multiple=True, metavar="KIND", help="Leave in: emails, homes or users. May be repeated.")
+@_folder_option
+@common_options
+def redact(trace: str, output: Path, keep: tuple[str, ...], folder: Path | None, as_json: bool) -> None:
+    """Write a copy of a trace that can be shared, and say what was taken out.
+
+    Taken out are secrets, addresses of mail, folders and names of users, bytes of attachments and ids of tokens. Read
+    the copy before you share it: what is private in plain words, only you can see.
+
+    JSON: {"path", "run_id", "records", "taken_out": {kind: how often}}
+    """
+    from concertino.traces.redacted_copy import KINDS, write_redacted
+
+    found = _store(folder).load(trace)
+    done = write_redacted(found, output, keep=keep)
+    if as_json:
+        write_json(done.to_json())
+    else:
+        click.echo(f"{done.path}: {done.records} records")
+        write_table(
+            ("TAKEN OUT", "TIMES", "WHAT"), [(kind, count, KINDS[kind]) for kind, count in done.taken_out.items()]
+        )
+    _warn(found.path or output, found.damage)
+
+
+@traces.command("key")
+@common_options
+def key(as_json: bool) -> None:
+    """Make a key that seals traces: put it into CONCERTINO_TRACE_KEY.
+
+    Traces and sessions that are begun while the variable is set can be read with this key alone. Keep it in a safe
+    place: without it they are lost.
+
+    JSON: {"key"}
+    """
+    from concertino.traces.sealing import new_key
+
+    made = new_key()
+    if as_json:
+        write_json({"key": made})
+    else:
+        click.echo(made)
 
 
 def _store(folder: Path | None) -> TraceStore:

@@ -1,26 +1,21 @@
 """Secrets kept out of what is written for people: texts and data without keys, tokens and passwords.
 
-A secret is hidden for one of four reasons: somebody said that it is one (`keep_secret`), an environment variable whose
-name ends in KEY, TOKEN, SECRET or PASSWORD holds it, it looks like one (`sk-…`, `Bearer …`, `https://user:password@…`),
-or it stands under a name that says so (`api_key=…`, `{"password": …}`).
+A secret is hidden for one of three reasons: it is known (`known_secrets`), it looks like one (`sk-…`, `Bearer …`,
+`https://user:password@…`), or it stands under a name that says so (`api_key=…`, `{"password": …}`).
 
 Invariant: what is returned holds no secret of these kinds, not even the beginning of one that was cut. This is a net:
-a secret that looks like a word, and that nobody named, cannot be known. It is for logs; a trace keeps what a run needs
-to be resumed.
+a secret that looks like a word, and that nobody named, cannot be known. It is for logs, displays and errors; what is
+only likely to be a secret stays in a trace, which keeps what a run needs to be resumed.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from typing import Any
 
-HIDDEN = "[key]"
-"""What stands in the place of a secret."""
+from concertino.core.known_secrets import HIDDEN, Finder, finder_with_words, generation
 
-_LEAST = 8
-"""Characters of a text that is worth hiding; local servers are given words such as `none`."""
 _ITEMS, _DEPTH = 20, 6
 """How much of a container `Redactor.data` keeps."""
 _AHEAD = 64
@@ -36,7 +31,6 @@ _NAMED += r"|(?:access|auth|refresh|id|session|bearer|api)[_-]?tokens?|secrets?|
 _SECRET_NAME = re.compile(rf"(?:^|[^a-z])(?:{_NAMED}|token)$", re.IGNORECASE)
 """A name of an argument, header or field whose text is a secret."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_VARIABLE = re.compile(r"(?:^|_|API)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$")
 _PATTERNS = (
     # Keys of services, by how they begin.
     re.compile(r"\b(?:sk|pk|rk|gsk|hf|xai|tgp|csk|r8|nvapi|glpat|xox[abprs])[-_][-_A-Za-z0-9.*]{9,}"),
@@ -54,49 +48,25 @@ _ASSIGNED = re.compile(
     r"""(?:\\"(?:(?!\\").)*|"[^"]*|'[^']*|[^\s"'\\&,;)}\]]+)"""
 )
 
-_kept: set[str] = set()
-
-
-def keep_secret(text: str) -> None:
-    """Hide a text in everything that concertino logs from now on. For keys that come from a vault or a file.
-
-    Those that an environment variable such as `OPENAI_API_KEY` holds are hidden in any case. A text of fewer than
-    eight characters is not worth hiding, and ignored.
-    """
-    text = text.strip()
-    if len(text) >= _LEAST:
-        _kept.add(text)
-
-
-def known_secrets() -> tuple[str, ...]:
-    """What somebody named as a secret, and what the environment holds now; the longest first."""
-    there = {value.strip() for name, value in os.environ.items() if _VARIABLE.search(name.upper())}
-    return _longest_first({*tuple(_kept), *(value for value in there if len(value) >= _LEAST)})
-
-
-def _longest_first(secrets: set[str]) -> tuple[str, ...]:
-    """The longest first, since one may be the beginning of another."""
-    return tuple(sorted(secrets, key=len, reverse=True))
-
 
 class Redactor:
-    """Hides secrets. One is made for a run, so that the environment is read once.
+    """Hides secrets.
 
     Args:
-        known: secrets by their text.
+        known: secrets by their text; by default those that the process knows.
     """
 
     def __init__(self, known: tuple[str, ...] | None = None) -> None:
-        self._known = known_secrets() if known is None else known
-        self._kept = len(_kept)
+        self._given = known is not None
+        self._finder = Finder(known) if known else None
+        self._generation = -1
 
     def text(self, text: str) -> str:
         """A text without secrets."""
-        if len(_kept) != self._kept:  # one was named after this redactor was made
-            self._kept, self._known = len(_kept), _longest_first({*self._known, *tuple(_kept)})
-        for secret in self._known:
-            if secret in text:
-                text = text.replace(secret, HIDDEN)
+        if not self._given and self._generation != (now := generation()):
+            self._generation, self._finder = now, finder_with_words()
+        if self._finder is not None:
+            text = self._finder.hidden(text)
         for pattern in _PATTERNS:
             text = pattern.sub(HIDDEN, text)
         return _ASSIGNED.sub(_without_value, text)

@@ -17,6 +17,7 @@ from concertino.core.attachment import Attachment, take_attachments
 from concertino.core.background import in_background, json_in_steps
 from concertino.core.budget import Amount
 from concertino.core.events import CallEnded, CallStarted, Event
+from concertino.core.known_secrets import finder
 from concertino.core.observation import CallFailed, Observation, Status
 from concertino.core.result import Result
 from concertino.core.usage import Usage
@@ -28,6 +29,7 @@ from .content import BadResult, dumped, large_data, to_content, truncate, with_m
 from .context import CallContext
 from .execution import Execution
 from .hooks import after_call, before_call
+from .secrecy import clean_attachments, clean_content, clean_error
 from .validation import check_result
 
 
@@ -60,7 +62,11 @@ class MemberCall(Execution):
     async def before(self) -> Observation | None:
         answer = await before_call(self.scope.before, self.bound.spec, self.arguments, self.call_id)
         # A copy, since a hook may answer many calls with one object.
-        return replace(answer, started=self.started, ended=self.scope.now()) if answer is not None else None
+        if answer is None:
+            return None
+        error = clean_error(answer.error) if answer.error is not None else None
+        content, _ = clean_content(answer.content, "")
+        return replace(answer, content=content, error=error, started=self.started, ended=self.scope.now())
 
     async def after(self, observation: Observation) -> Observation:
         if self.scope.after:
@@ -101,13 +107,15 @@ class MemberCall(Execution):
         attached: list[Attachment] = []
         marked: Sequence[Attachment] = billed.attachments if billed is not None else ()
         if Attachment.made:
-            value, attached = take_attachments(value)
+            value, attached = take_attachments(clean_attachments(value))
         try:
             content, text = self._content_of(value) if text is None else (value, text)
         except BadResult as error:
             return self.error(Status.EXEC_ERR, error_messages.bad_result(str(error)))
         if attached or marked:
             self.extra = self.scope.take(self.call_id, [*attached, *marked])
+        if finder() is not None:  # before it is cut: nothing tells a secret by its half
+            content, text = clean_content(content, text)
         # Attachments were taken out of the result, so it has no longer the form that its schema says.
         if not attached and bound.output is not None and (wrong := check_result(content, bound.output)) is not None:
             return self.error(Status.EXEC_ERR, wrong)
@@ -157,6 +165,7 @@ class MemberCall(Execution):
         except BadResult as error:
             self.full = None
             return self.error(Status.EXEC_ERR, error_messages.bad_result(str(error)))
+        content, text = clean_content(content, text)
         cut, self.full = 0, None
         if len(text) > self.bound.max_chars:
             self.full = content
@@ -173,6 +182,7 @@ class MemberCall(Execution):
             # The failure counts either way, so a partial result that cannot be shown is left out.
             with contextlib.suppress(BadResult):
                 content, text = to_content(content, self.runtime.limits.result_bytes, self.bound.max_chars)
+                content, text = clean_content(content, text)
                 shown, observation.truncated = truncate(content, text, self.bound.max_chars)
                 if observation.truncated:
                     self.full = content

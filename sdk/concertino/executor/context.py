@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from concertino.core.budget import Amount
 from concertino.core.errors import SpecError
 from concertino.core.events import Progressed, idempotency_key
+from concertino.core.known_secrets import without_secrets
 from concertino.core.model import ChatRequest, Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
@@ -150,7 +151,7 @@ class CallContext(Context[Any]):
             return
         self._reported_at, self._complete = now, complete
         call = self._call
-        event = Progressed(call.call_id, call.bound.name, done, total, message, call.scope.now())
+        event = Progressed(call.call_id, call.bound.name, done, total, without_secrets(message), call.scope.now())
         # Not `get_running_loop`, which raises in the thread of a synchronous tool.
         if asyncio._get_running_loop() is self._home:
             call.scope.tell(event)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from concertino.core.known_secrets import without_secrets
 from concertino.core.observation import CallFailed, ErrorInfo
 from concertino.core.provider_error import FailureClass
 from concertino.schema import explain, near_names
@@ -24,8 +25,8 @@ LIMIT = 200
 
 
 def shorten(text: str, limit: int = LIMIT) -> str:
-    """One line of at most `limit` characters."""
-    text = " ".join(text.split())
+    """One line of at most `limit` characters, without secrets: of one that is cut, nothing would tell the rest."""
+    text = " ".join(without_secrets(text).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

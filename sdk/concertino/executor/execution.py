@@ -28,6 +28,7 @@ from typing import Any, Literal, Protocol
 
 from concertino.core.budget import Amount
 from concertino.core.events import Event, Retried, Stalled
+from concertino.core.known_secrets import without_secrets
 from concertino.core.model import ChatRequest, Reply
 from concertino.core.observation import CallFailed, ErrorInfo, Observation, Status
 from concertino.core.plan import Plan
@@ -48,6 +49,7 @@ from .ledger import Ledger, Reservation
 from .retry import COUNTS_AGAINST_BREAKER, Failure, classify
 from .runtime import Runtime
 from .scope import Scope, Sink
+from .secrecy import clean_error
 from .turns import CALL, RESULT
 
 logger = logging.getLogger("concertino")
@@ -337,7 +339,7 @@ class Execution(ABC):
         except BaseException as error:  # of concertino's own code or of a hook: still this call's observation
             cause = error_messages.failed(classify(error), self.attempts.count, retry_safe=True)
             observation = self.error(Status.EXEC_ERR, cause)
-            observation.note = "".join(traceback.format_exception(error))[-4000:]
+            observation.note = _note_of(error)
         if self.over:
             return  # the ladder has delivered in its place
         # Without an attempt it was refused or answered, and there is nothing for a hook to look at.
@@ -547,8 +549,7 @@ class Execution(ABC):
         cause = error_messages.failed(failure, count, retry_safe=self.bound.retry_safe)
         observation = self.error(Status.EXEC_ERR, cause)
         if error is not None:
-            # The end of a traceback has the plugin's own frames and the error; the frames before are the executor's.
-            observation.note = "".join(traceback.format_exception(error))[-4000:]
+            observation.note = _note_of(error)
         return observation
 
     def inner_failure(self, error: CallFailed | Suspension) -> Observation:
@@ -567,7 +568,7 @@ class Execution(ABC):
             self.bound.name,
             status,
             None,
-            error,
+            clean_error(error),
             self.usage(ended) if count else Usage(),
             count,
             # What was never run took no time, however long it waited.
@@ -763,6 +764,11 @@ async def stop_all(executions: Iterable[Execution], runtime: Runtime) -> None:
     for execution in executions:
         execution.stop("cancelled")
     await runtime.settle_down(execution.task for execution in executions)
+
+
+def _note_of(error: BaseException) -> str:
+    """The end of a traceback: the plugin's own frames and the error; the frames before are the executor's."""
+    return without_secrets("".join(traceback.format_exception(error)))[-4000:]
 
 
 def _is_unknown(observation: Observation) -> bool:

@@ -23,6 +23,7 @@ from concertino.core.attachment import with_attachments
 from concertino.core.budget import Budget
 from concertino.core.errors import UsageError
 from concertino.core.events import Event
+from concertino.core.known_secrets import look_around
 from concertino.core.observation import CallFailed, Observation, Status
 from concertino.core.plan import Call, Plan
 from concertino.members.routing import RouterSpec
@@ -145,6 +146,7 @@ class Executor:
             decisions: what was decided about calls already.
             spared: seconds of `elapsed` during which a person decided; they count for no deadline.
         """
+        look_around()
         loop = asyncio.get_running_loop()
         self._attach(loop)
         budget = budget or Budget()

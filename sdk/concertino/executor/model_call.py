@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from concertino.core.attachment import Attachment
 from concertino.core.budget import Amount
 from concertino.core.events import Asked, CallEnded, CallStarted, Event, Replied, idempotency_key
+from concertino.core.known_secrets import finder
 from concertino.core.model import ChatRequest, Message, Reply, Sampling, Thought
 from concertino.core.observation import CallFailed, ErrorInfo, Observation, Status
 from concertino.core.provider_error import ProviderError
@@ -25,6 +26,7 @@ from . import error_messages
 from .bound import BoundModel
 from .execution import CallOwner, Execution, Host, stop_all
 from .scope import Scope
+from .secrecy import DiscreetListener, clean_reply
 from .validation import read_structured
 
 if TYPE_CHECKING:
@@ -176,6 +178,7 @@ class ModelCall(Execution):
 
     async def _heard(self, model: Model, listener: StreamListener) -> Any:
         """The reply of a stream whose text is heard piece by piece."""
+        listener = DiscreetListener(listener)
         listener.on_attempt()
         last: Any = None
         pieces = model.stream(self.chat)
@@ -212,6 +215,8 @@ class ModelCall(Execution):
             return self.error(
                 Status.EXEC_ERR, error_messages.bad_result(f"returned {type(value).__name__}; expected Reply")
             )
+        if finder() is not None:
+            value = clean_reply(value)
         ended = self.scope.now()
         usage = self._priced(value.usage).plus(self.wasted)._replace(seconds=ended - self.started)
         if self.chat.schema is not None and self.checked:

@@ -26,6 +26,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from concertino.core.known_secrets import without_secrets
 from concertino.core.provider_error import FailureClass, ProviderError
 
 from .isolation.threads import Foreign
@@ -61,7 +62,7 @@ class Failure:
 
 def classify(error: BaseException) -> Failure:
     """The row of the table for an exception, by type: `ProviderError` says it itself."""
-    text = _describe(error)
+    text = without_secrets(_describe(error))
     if isinstance(error, ProviderError):
         return Failure(error.failure, text, error.retry_after)
     # Before their base class: a connection that was refused has certainly executed nothing.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from concertino.core.approval import Approver, Decision
 from concertino.core.attachment import Attachment
 from concertino.core.errors import UsageError
+from concertino.core.known_secrets import hidden
 from concertino.strategies.base.frame import NO_FRAME, Frame
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ PLAIN_INPUT = RunInput()
 
 
 def read_question(question: Any) -> tuple[str, tuple[Attachment, ...]]:
-    """The question as a text, with marks for its attachments, and these."""
+    """The question as a text without known secrets, with marks for its attachments, and these."""
     if isinstance(question, str):
-        return _asked(question, question), ()
+        return _asked(hidden(question), question), ()
     parts = [question] if isinstance(question, Attachment) or not isinstance(question, Sequence) else question
     for place, part in enumerate(parts):
         if not isinstance(part, (str, Attachment)):
@@ -61,7 +62,7 @@ def read_question(question: Any) -> tuple[str, tuple[Attachment, ...]]:
                 f"{where} is a {type(part).__name__} ({part!r}); give a text, an Image, an Audio or a File"
             )
     text = "\n".join(part if isinstance(part, str) else part.mark for part in parts)
-    return _asked(text, question), tuple(part for part in parts if isinstance(part, Attachment))
+    return _asked(hidden(text), question), tuple(part for part in parts if isinstance(part, Attachment))
 
 
 def _asked(text: str, question: Any) -> str:

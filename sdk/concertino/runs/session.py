@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from concertino.core.budget import Budget
 from concertino.core.errors import BudgetError, ConcertinoError, TraceError, UsageError
 from concertino.core.model import Message
+from concertino.core.private_files import make_private_folder
 from concertino.core.usage import NOTHING, Usage
 from concertino.traces import TraceStore
 from concertino.traces.journal import Journal
@@ -249,7 +250,7 @@ class SessionHold:
     def __init__(self, session: Session) -> None:
         self.session = session
         path = session.path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         try:
             try:
                 self._journal = Journal.create(path, {"t": "header", "v": VERSION, "format": "concertino-session"})

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from concertino.core.documents import why_unusable
 from concertino.core.errors import UsageError
+from concertino.core.known_secrets import hidden
+from concertino.core.private_files import make_private_folder, open_private
 
 _HEADER = {"concertino": "recording", "version": 1}
 
@@ -110,16 +113,16 @@ class RecordingFile:
         if self._begun:
             lines = [_line(record)]
         else:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.path.parent)
             lines = [json.dumps(_HEADER), *map(_line, self.records)]
-        mode = "a" if self._begun else "w"
-        # The same line ends on Windows, so that a committed file is the same everywhere.
-        with self.path.open(mode, encoding="utf-8", errors="surrogatepass", newline="\n") as file:
-            file.write("".join(f"{line}\n" for line in lines))
+        begin = os.O_APPEND if self._begun else os.O_TRUNC
+        # As bytes: the same line ends on Windows, so that a committed file is the same everywhere.
+        with os.fdopen(open_private(self.path, os.O_WRONLY | os.O_CREAT | begin), "wb") as file:
+            file.write("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass"))
         self._begun = True
 
 
 def _line(record: Record) -> str:
     number = {"number": record.number} if record.number else {}
     data = {"key": record.key, **number, "request": record.request, "answer": record.answer}
-    return json.dumps(data, ensure_ascii=False)
+    return hidden(json.dumps(data, ensure_ascii=False))  # a server may have sent a key back

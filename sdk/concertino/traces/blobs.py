@@ -23,9 +23,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
+from concertino.core.private_files import make_private_folder, open_private
+
 from .disk import sync_file, sync_folder, write_all
 from .journal_errors import BlobError, JournalWriteError
 from .journal_line import encode_json
+from .sealing import Seal, seal_of_file
 
 BLOB_LIMIT = 64 * 1024
 """Bytes of JSON above which `pack` moves a value into a side file."""
@@ -55,6 +58,11 @@ class BlobStore:
         self._serial = itertools.count()
 
     @cached_property
+    def seal(self) -> Seal | None:
+        """What the files are sealed with; a writer sets it, a reader finds it in the journal."""
+        return seal_of_file(self._journal)
+
+    @cached_property
     def folder(self) -> Path:
         """Where they are; made with the first of them."""
         return self._journal.with_name(self._journal.name + ".blobs")
@@ -70,7 +78,13 @@ class BlobStore:
         # disk yet.
         if digest not in self._written:
             try:
-                self._replace(digest, value_json)
+                seal = self.seal
+                name, data = (
+                    (digest, value_json)
+                    if seal is None
+                    else (seal.blob_name(digest), seal.closed_blob(value_json, digest))
+                )
+                self._replace(name, data)
             except OSError as error:
                 raise JournalWriteError.of(self.folder / digest, "the value was not written", error) from error
             self._written.add(digest)
@@ -84,7 +98,8 @@ class BlobStore:
                 f"{self.folder}: {digest!r} is not a blob name; expected 64 hex digits. "
                 "The record was not written by concertino."
             )
-        path = self.folder / digest
+        seal = self.seal
+        path = self.folder / (digest if seal is None else seal.blob_name(digest))
         try:
             data = path.read_bytes()
         except OSError as error:
@@ -92,6 +107,8 @@ class BlobStore:
                 f"{path}: the value of {size} bytes cannot be read ({error.strerror}). Copy the folder "
                 f"{self.folder.name} along with its trace."
             ) from error
+        if seal is not None:
+            data = seal.opened_blob(path, data, digest)
         if hashlib.sha256(data).hexdigest() != digest:
             raise BlobError(
                 f"{path}: damaged ({len(data)} bytes, {size} written; the checksum differs). "
@@ -106,12 +123,11 @@ class BlobStore:
 
     def _replace(self, digest: str, data: bytes) -> None:
         if not self.folder.is_dir():
-            self.folder.mkdir(exist_ok=True)
+            make_private_folder(self.folder)
             if self._sync:
                 sync_folder(self.folder.parent)
         temporary = self.folder / f"{digest}.{os.getpid()}-{next(self._serial)}{_TEMPORARY}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
-        fd = os.open(temporary, flags, 0o666)
+        fd = open_private(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
             try:
                 write_all(fd, data)

@@ -19,7 +19,10 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from concertino.core.private_files import write_private
+
 from .journal_lock import is_being_written
+from .sealing import is_sealed
 
 FROM_BYTES = 4 << 20
 """Bytes of a trace from which on an index pays: shorter ones are read in less than the tenth of a second."""
@@ -58,7 +61,8 @@ def keep_facts(path: Path, before: os.stat_result, facts: dict[str, Any]) -> Non
     Args:
         before: what the file was before it was read; if it is another one now, nothing is kept.
     """
-    if before.st_size < FROM_BYTES or is_being_written(path):
+    # Facts hold question and answer: beside a sealed trace, they would tell what it hides.
+    if before.st_size < FROM_BYTES or is_being_written(path) or is_sealed(path):
         return
     with contextlib.suppress(OSError, ValueError):
         # Looked at after the lock: a write in between has left another length or time.
@@ -66,7 +70,7 @@ def keep_facts(path: Path, before: os.stat_result, facts: dict[str, Any]) -> Non
             return
         body = json.dumps({"version": _VERSION, "file": _identity(before), "facts": facts}).encode()
         if len(body) <= _MOST:
-            _replace(index_of(path), b"%08x %b\n" % (crc32(body), body))
+            write_private(index_of(path), b"%08x %b\n" % (crc32(body), body))
 
 
 def _identity(found: os.stat_result) -> list[int]:
@@ -83,17 +87,3 @@ def _own_bytes(path: Path) -> bytes:
         if foreign or not stat.S_ISREG(found.st_mode) or found.st_size > _MOST + 64:
             raise OSError(f"{path}: not an index of this user")
         return file.read()
-
-
-def _replace(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    fd = os.open(temporary, flags, 0o600)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise

@@ -27,6 +27,7 @@ from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
 from concertino.core.errors import UsageError
+from concertino.core.private_files import open_private
 
 from .blobs import BlobStore, small_parts
 from .disk import GroupSync, sync_file, sync_folder, write_all
@@ -34,6 +35,7 @@ from .journal_errors import Damage, JournalEncodeError, JournalError, JournalExi
 from .journal_line import checked_header, encode_json, encode_json_in_steps, frame
 from .journal_lock import WriterLock
 from .journal_reader import JournalFile, read_journal
+from .sealing import Seal, new_seal, seal_of
 
 Durability = Literal["process", "power"]
 
@@ -51,8 +53,8 @@ class Intact(Protocol):
     def damage(self) -> Damage | None: ...
 
 
-# `O_APPEND`: the kernel puts each write at the end; `O_BINARY`: Windows would translate line ends.
-_FLAGS = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+# `O_APPEND`: the kernel puts each write at the end.
+_FLAGS = os.O_RDWR | os.O_APPEND
 _BLOCK = 1 << 20
 # Weak, so that a journal that nobody holds can be collected.
 _open_here: weakref.WeakSet[Journal] = weakref.WeakSet()
@@ -90,14 +92,23 @@ class Journal:
         # Length of the line that is being written; still set later if an exception cut the append short.
         self._unsettled: int | None = None
         self._blobs = BlobStore(path, sync=durability == "power")
+        self._seal: Seal | None = None
         self._sync = GroupSync(path, fd, lambda: self._tail[1]) if durability == "power" else None
         _open_here.add(self)
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], header: Mapping[str, Any], *, durability: Durability = "process"
+        cls,
+        path: str | os.PathLike[str],
+        header: Mapping[str, Any],
+        *,
+        durability: Durability = "process",
+        sealed: bool = True,
     ) -> Journal:
         """Begin a new journal with its header, `{"t": "header", "v": 1, ...}`, as record 0.
+
+        Args:
+            sealed: seal it if `CONCERTINO_TRACE_KEY` holds a key.
 
         Raises:
             JournalExists: the path is taken.
@@ -107,6 +118,8 @@ class Journal:
         path = Path(path)
         _require_durability(durability)
         header = checked_header(header)
+        seal = new_seal(header) if sealed else None
+        header = header if seal is None else seal.header
         line = encode_json(header)  # before the file exists, so that a wrong header leaves none
         fd = _open(path, os.O_CREAT | os.O_EXCL)
         with ExitStack() as undo:
@@ -114,6 +127,7 @@ class Journal:
             undo.callback(path.unlink, missing_ok=True)
             journal = cls(path, fd, durability)
             undo.callback(journal.close)
+            journal._take_seal(seal)
             journal.header = {**header, "n": journal._append(line)}
             journal._settle_names()
             undo.pop_all()
@@ -162,6 +176,7 @@ class Journal:
             if file.damage is not None:
                 journal.damage = _cut_off(path, journal._fd, file.damage)
             journal.header = file.header
+            journal._take_seal(seal_of(path, file.header))
             journal._tail = (file.count, file.size)
             journal._blobs.sweep()
             journal._settle_names()
@@ -272,6 +287,8 @@ class Journal:
                 self._settle()
             n, end = self._tail
             line = frame(body, n)
+            if self._seal is not None and n:  # the header stays readable
+                line = self._seal.closed(line, n)
             self._unsettled = len(line)
             try:
                 write_all(self._fd, line)
@@ -283,6 +300,9 @@ class Journal:
             self._tail = (n + 1, end + len(line))
             self._unsettled = None
         return n
+
+    def _take_seal(self, seal: Seal | None) -> None:
+        self._seal = self._blobs.seal = seal
 
     def _settle(self) -> None:
         """Make file and tail agree after an append that did not get to its end.
@@ -343,7 +363,7 @@ def _require_durability(durability: str) -> None:
 
 def _open(path: Path, flags: int) -> int:
     try:
-        return os.open(path, _FLAGS | flags, 0o666)
+        return open_private(path, _FLAGS | flags)
     except FileExistsError:
         step = "Resume the run with Orchestrator.resume(), or give another path."
         raise JournalExists(f"{path}: already there. {step}") from None
@@ -364,7 +384,8 @@ def _cut_off(path: Path, fd: int, damage: Damage) -> Damage:
     try:
         if saved is not None:
             # Appending never destroys a copy from an earlier repair at the same place.
-            with path.open("rb") as source, saved.open("ab") as copy:
+            end = open_private(saved, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            with path.open("rb") as source, os.fdopen(end, "ab") as copy:
                 source.seek(damage.offset)
                 while block := source.read(_BLOCK):
                     copy.write(block)

@@ -21,8 +21,8 @@ from concertino.core.errors import UsageError
 
 from .journal_errors import JournalEncodeError, JournalError, JournalTooNew
 
-FORMAT_VERSION = 1
-"""The newest `v` that this version reads and writes."""
+FORMAT_VERSION = 2
+"""The newest `v` that this version reads and writes; from 2 on, a journal may be sealed."""
 
 # 8 hex digits of the checksum, and a blank.
 PREFIX_LENGTH = 9
@@ -95,7 +95,7 @@ def frame(body: bytes, n: int) -> bytes:
 
 def parse_line(line: bytes, n: int) -> dict[str, Any]:
     """The record of a line that must be number `n`; ValueError names what does not agree."""
-    return _record(_proven(line), n)
+    return _record(proven(line), n)
 
 
 def skim_line(line: bytes, n: int, keep: int = 0) -> dict[str, Any]:
@@ -103,13 +103,13 @@ def skim_line(line: bytes, n: int, keep: int = 0) -> dict[str, Any]:
 
     To decode texts that nobody will look at takes most of the time of a large journal.
     """
-    data = _proven(line)
+    data = proven(line)
     if len(data) >= LONG_TEXT and data.startswith(_RESULT):
         data = _skimmed(data, keep)
     return _record(data, n)
 
 
-def _proven(line: bytes) -> bytes:
+def proven(line: bytes) -> bytes:
     """The JSON of a line whose checksum agrees."""
     data = line[PREFIX_LENGTH:-1]
     if line[-1:] != b"\n":

@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from types import ModuleType
 
+from concertino.core.private_files import open_private
+
 from .journal_errors import JournalError, JournalLocked
 
 _PROBE = 0.02
@@ -123,7 +125,7 @@ def _flock_holder(fd: int) -> int | None:
 def _create_lock_file(path: Path) -> Path:
     lock_file = path.with_name(path.name + ".lock")
     try:
-        with lock_file.open("x", encoding="ascii") as file:
+        with os.fdopen(open_private(lock_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w", encoding="ascii") as file:
             file.write(str(os.getpid()))
     except FileExistsError:
         # It may still be empty: its writer has made it and not yet written its pid.

@@ -22,6 +22,7 @@ from typing import Any
 from .blobs import BlobStore, unpack
 from .journal_errors import Damage, JournalError
 from .journal_line import PREFIX_LENGTH, parse_line, require_known
+from .sealing import Seal, seal_of
 
 _HEX = frozenset(b"0123456789abcdef")
 _BUFFER = 1 << 18
@@ -59,6 +60,7 @@ class JournalCursor:
         begin: where the line of the record that was given last begins.
         offset: where it ends.
         damage: what ended the last reading before the end of the file, None if nothing did.
+        seal: what opens its lines, if it is sealed; known once the header was read.
     """
 
     def __init__(self, path: Path, parse: Callable[[bytes, int], dict[str, Any]] = parse_line) -> None:
@@ -68,6 +70,7 @@ class JournalCursor:
         self.offset = 0
         self.n = 0
         self.damage: Damage | None = None
+        self.seal: Seal | None = None
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Intact records from here on; call it again once the file has grown."""
@@ -82,13 +85,14 @@ class JournalCursor:
             file.seek(self.offset)
             for line in file:
                 try:
-                    record = self._parse(line, self.n)
+                    record = self._parse(line if self.seal is None else self.seal.opened(line, self.n), self.n)
                 except ValueError as reason:
                     dropped = os.fstat(file.fileno()).st_size - self.offset
                     self.damage = Damage(self.offset, dropped, self.n, str(reason), torn=not line.endswith(b"\n"))
                     return
                 if self.n == 0:
                     require_known(self.path, record)
+                    self.seal = seal_of(self.path, record)
                 self.begin = self.offset
                 self.offset += len(line)
                 self.n += 1

@@ -23,8 +23,9 @@ from concertino.core.late import LateValue
 
 from .blobs import BlobStore, unpack
 from .journal_errors import Damage, JournalError
-from .journal_line import parse_line, skim_line
+from .journal_line import PREFIX_LENGTH, parse_line, skim_line
 from .journal_reader import JournalCursor
+from .sealing import Seal, seal_of_file
 
 HELD_BYTES = 8 << 20
 """Bytes of lines and side files up to which the records of a trace are held."""
@@ -106,11 +107,11 @@ class TraceReading:
 
     def records(self) -> Sequence[Record]:
         """All records; only after the reading has come to its end."""
-        return StoredRecords(self.path, self._places) if self._held is None else self._held
+        return StoredRecords(self.path, self._places, self._cursor.seal) if self._held is None else self._held
 
     def later(self) -> Callable[[], Record]:
         """What reads the record again that was given last."""
-        return partial(record_at, self.path, self.place, self._places)
+        return partial(record_at, self.path, self.place, self._places, self._cursor.seal)
 
     def _taken(self, record: Record) -> Record:
         if "$blob" in record and self._held is None and (small := outline_of(record, self._without)) is not None:
@@ -130,9 +131,10 @@ class TraceReading:
 class StoredRecords(Sequence[Record]):
     """The records of a large trace, read from its file whenever they are asked for."""
 
-    def __init__(self, path: Path, places: array[int]) -> None:
+    def __init__(self, path: Path, places: array[int], seal: Seal | None) -> None:
         self.path = path
         self._places = places
+        self._seal = seal
 
     def __len__(self) -> int:
         return len(self._places) - 1
@@ -146,18 +148,18 @@ class StoredRecords(Sequence[Record]):
             return [self[each] for each in range(*place.indices(len(self)))]
         if not -len(self) <= place < len(self):
             raise IndexError(f"{self.path}: there is no record {place}; there are {len(self)}")
-        return record_at(self.path, place % len(self), self._places)
+        return record_at(self.path, place % len(self), self._places, self._seal)
 
     def __iter__(self) -> Iterator[Record]:
-        blobs = BlobStore(self.path)
+        blobs = _blobs(self.path, self._seal)
         with _open(self.path) as file:
             file.seek(self._places[0])
             for place in range(len(self)):
                 line = file.readline(self._places[place + 1] - self._places[place])
-                yield unpacked(_proven(self.path, line, place), blobs)
+                yield unpacked(_proven(self.path, line, place, self._seal), blobs)
 
 
-def record_at(path: Path, place: int, places: Sequence[int]) -> Record:
+def record_at(path: Path, place: int, places: Sequence[int], seal: Seal | None) -> Record:
     """One record of a trace, read again.
 
     Raises:
@@ -168,7 +170,13 @@ def record_at(path: Path, place: int, places: Sequence[int]) -> Record:
         file.seek(begin)
         # Its end is not known while the file is still read for the first time.
         line = file.readline(places[place + 1] - begin if place + 1 < len(places) else -1)
-    return unpacked(_proven(path, line, place), BlobStore(path))
+    return unpacked(_proven(path, line, place, seal), _blobs(path, seal))
+
+
+def _blobs(path: Path, seal: Seal | None) -> BlobStore:
+    blobs = BlobStore(path)
+    blobs.seal = seal
+    return blobs
 
 
 def unpacked(record: Record, blobs: BlobStore) -> Record:
@@ -219,11 +227,15 @@ def last_record(path: Path) -> Record | None:
             if len(lines) > 1 or not begin:
                 break
             block *= 4
-    if not lines or b'"n":' not in lines[-1]:
+    if not lines:
         return None
-    number = lines[-1].rpartition(b'"n":')[2].rstrip(b"}\n")
+    last, seal = lines[-1], None
     try:
-        return unpacked(parse_line(lines[-1], int(number)), BlobStore(path))
+        if b'"n":' not in last:  # sealed, or nothing of ours
+            seal = seal_of_file(path)
+            last = last if seal is None else seal.opened(last, int(last[PREFIX_LENGTH:].partition(b" ")[0]))
+        number = last.rpartition(b'"n":')[2].rstrip(b"}\n")
+        return unpacked(parse_line(last, int(number)), _blobs(path, seal))
     except ValueError:
         return None
 
@@ -240,8 +252,10 @@ def _size(path: Path) -> int:
         return 0  # the reading will say what is wrong
 
 
-def _proven(path: Path, line: bytes, place: int) -> Record:
+def _proven(path: Path, line: bytes, place: int, seal: Seal | None) -> Record:
     try:
+        if seal is not None:
+            line = seal.opened(line, place + 1)
         return parse_line(line, place + 1)  # the header has number 0
     except ValueError as reason:
         raise JournalError(

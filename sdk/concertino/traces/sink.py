@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.errors import UsageError
 from concertino.core.events import Asked, Attached, CallEnded, CallStarted, Event, Replied, RunStarted
+from concertino.core.private_files import make_private_folder
 
 from .blobs import BLOB_LIMIT
 from .journal_errors import JournalError
@@ -63,7 +64,7 @@ class JournalSink:
             if path.parent.is_dir():
                 raise
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(path.parent)
         except OSError as error:
             raise UsageError(
                 f"traces cannot be kept in {path.parent} ({error.strerror}); name another folder, or keep none"

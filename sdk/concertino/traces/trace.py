@@ -17,6 +17,7 @@ from concertino.core.errors import TraceError
 from concertino.core.events import Event
 from concertino.core.model import Reply
 from concertino.core.observation import Observation
+from concertino.core.private_files import make_private_folder
 
 from .facts import FACTS_WITHOUT, TraceFacts
 from .records import StoredRecords, TraceReading, nothing_yet
@@ -130,7 +131,7 @@ class Trace:
         from .journal import Journal
 
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(target.parent)
         with Journal.create(target, header(self.run_id)) as journal:
             for record in self.records:
                 # Records that came from a file carry its numbers, and the journal refuses a record that brings one.

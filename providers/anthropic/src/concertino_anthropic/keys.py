@@ -6,20 +6,16 @@ makes the name be looked up in another place first (a keyring, a vault). `redact
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 
-from concertino import FailureClass, ProviderError, keep_secret
+from concertino import FailureClass, ProviderError, keep_secret, read_secret, without_secrets
 
 KeySource = Callable[[str], str | None]
 """Gives the key of a name, or None if it has none."""
 
 _LIKE_A_KEY = re.compile(r"\bsk-[-_A-Za-z0-9.*]{10,}|(?<=Bearer )\S+")
-_SECRET = 8
-"""Characters of a key that is worth hiding; local servers are given words such as `none`."""
 _source: list[KeySource] = []
-_known: set[str] = set()
 
 
 def set_key_source(source: KeySource | None) -> None:
@@ -42,7 +38,7 @@ def look_up(name: str) -> str:
     Raises:
         ProviderError: there is no key of that name.
     """
-    value = ((_source[0](name) if _source else None) or os.environ.get(name, "")).strip()
+    value = keep_secret((_source[0](name) if _source else None) or read_secret(name))
     if not value or not value.isascii() or not value.isprintable():
         what = "holds characters that no header can carry" if value else "is not set"
         raise ProviderError(
@@ -50,9 +46,6 @@ def look_up(name: str) -> str:
             "concertino_anthropic.set_key_source",
             failure=FailureClass.CALLER,
         )
-    if len(value) >= _SECRET:
-        _known.add(value)
-    keep_secret(value)
     return value
 
 
@@ -67,10 +60,8 @@ def lacking(name: str) -> str:
 
 
 def redact(text: str) -> str:
-    """A text without keys: those that were used here, and whatever looks like one."""
-    for key in _known:
-        text = text.replace(key, "[key]")
-    return _LIKE_A_KEY.sub("[key]", text)
+    """A text without keys: those that are known, and whatever looks like one."""
+    return _LIKE_A_KEY.sub("[key]", without_secrets(text))
 
 
 def looks_like_a_key(text: str) -> bool:

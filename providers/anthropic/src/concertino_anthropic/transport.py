@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 import anthropic
 import httpx2
-from concertino import FailureClass, ProviderError
+from concertino import FailureClass, ProviderError, keep_headers
 
 from .failures import RAISED, WRONG_FORM, no_reply, not_an_api, provider_error, wrong_form
 from .keys import look_up
@@ -137,6 +137,7 @@ class Transport:
         """The client of the running loop, made at first use."""
         settings, loop = self._settings, asyncio.get_running_loop()
         if self._key is None:
+            keep_headers(settings.headers)
             self._key = look_up(settings.key_env) if settings.key_env else _NO_KEY
         found = self._clients.get(loop)
         if found is None:

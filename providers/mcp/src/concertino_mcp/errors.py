@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from concertino import CallFailed, ErrorInfo, Observation, Status, UsageError
+from concertino import CallFailed, ErrorInfo, Observation, Status, UsageError, without_secrets
 
 
 class ServerFailed(Exception):
@@ -22,7 +22,7 @@ class ServerFailed(Exception):
     """
 
     def __init__(self, text: str, *, executed: bool = False, refused: bool = False, pause: float | None = None) -> None:
-        super().__init__(text)
+        super().__init__(without_secrets(text))
         self.pause = pause
         self.executed = executed
         self.refused = refused
@@ -34,5 +34,5 @@ class McpServerError(UsageError):
 
 def fail(member: str, code: str, message: str, content: Any = None, *, retryable: bool = False) -> NoReturn:
     """End a member's call with an error of its own."""
-    error = ErrorInfo(code, message, retryable=retryable)
+    error = ErrorInfo(code, without_secrets(message), retryable=retryable)
     raise CallFailed(Observation("", member, Status.EXEC_ERR, content, error))

@@ -7,11 +7,10 @@ another place first (a keyring, a vault). Names appear in pool files, traces and
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 
-from concertino import FailureClass, ProviderError, keep_secret
+from concertino import FailureClass, ProviderError, keep_secret, read_secret, without_secrets
 
 KeySource = Callable[[str], str | None]
 """Gives the key of a name, or None if it has none."""
@@ -20,10 +19,7 @@ _HIDDEN = "[key]"
 _LIKE_A_KEY = re.compile(
     r"\b(?:sk|pk|gsk|hf|xai|AIza|tgp|csk|r8|nvapi)[-_A-Za-z0-9][-_A-Za-z0-9.*]{9,}|(?<=Bearer )\S+"
 )
-_SECRET = 8
-"""Characters of a key that is worth hiding; local servers are given words such as `none`."""
 _source: list[KeySource] = []
-_known: set[str] = set()
 
 
 def set_key_source(source: KeySource | None) -> None:
@@ -74,8 +70,7 @@ class ApiKey:
         self._value = None
 
     def _look_up(self) -> str:
-        value = (_source[0](self._name) if _source else None) or os.environ.get(self._name, "")
-        value = value.strip()
+        value = keep_secret((_source[0](self._name) if _source else None) or read_secret(self._name))
         if not value or not value.isascii() or not value.isprintable():
             what = "holds characters that no header can carry" if value else "is not set"
             raise ProviderError(
@@ -83,9 +78,6 @@ class ApiKey:
                 "with concertino_openai.set_key_source",
                 failure=FailureClass.CALLER,  # this model's own matter: no server refused anything
             )
-        if len(value) >= _SECRET:
-            _known.add(value)
-        keep_secret(value)
         return value
 
 
@@ -99,11 +91,8 @@ def lacking(name: str) -> str:
 
 
 def redact(text: str) -> str:
-    """A text without keys: those that were used here, and whatever looks like one."""
-    for key in _known:
-        if key in text:
-            text = text.replace(key, _HIDDEN)
-    return _LIKE_A_KEY.sub(_HIDDEN, text)
+    """A text without keys: those that are known, and whatever looks like one."""
+    return _LIKE_A_KEY.sub(_HIDDEN, without_secrets(text))
 
 
 def looks_like_a_key(text: str) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from concertino import SpecError
+from concertino import SpecError, keep_variables, read_secret
 
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The ranks that vLLM can be prepared for."""
@@ -221,6 +221,7 @@ class VllmSettings:
             # Compiled code is worth keeping: it stays where torch puts it when it has no scratch folder.
             "TORCHINDUCTOR_CACHE_DIR": str(Path(tempfile.gettempdir()) / f"torchinductor_{_user()}"),
         }
+        keep_variables(dict(self.env))
         env = {**defaults, **os.environ, **dict(self.env)}
         env |= {"TMPDIR": str(scratch), "VLLM_RPC_BASE_PATH": str(scratch)}
         # Compilers that are called while it runs lie beside the command, whose environment is not activated.
@@ -243,7 +244,7 @@ class VllmSettings:
         """
         if not self.key_env:
             return ""
-        key = os.environ.get(self.key_env, "")
+        key = read_secret(self.key_env)
         if not key:
             raise SpecError(f"key_env = {self.key_env!r}: the environment variable is not set; export it")
         return key

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from concertino.core.errors import UsageError
+from concertino.core.known_secrets import hidden
 from concertino.core.model import Message
 
 from .history import compacted_turns
@@ -51,6 +52,8 @@ class Frame:
             history: earlier turns, user and assistant.
             answer_schema: JSON schema that the answer has to satisfy, None for a text.
         """
+        instructions = hidden(instructions)
+        history = [_without_secrets(message) for message in history]
         texts = [f"# Instructions\n{instructions}"] if instructions else []
         if answer_schema is not None:
             texts.append(
@@ -85,6 +88,11 @@ class Frame:
 
 NO_FRAME = Frame()
 """The frame of a run that is given a question alone."""
+
+
+def _without_secrets(message: Message) -> Message:
+    text = hidden(message.text)
+    return message if text is message.text else replace(message, text=text)
 
 
 def _in_form(message: Message, strategy: Strategy) -> Message:

@@ -6,9 +6,10 @@ who validates it, is refused here with a reason.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
-from concertino import SpecError, ToolSpec
+from concertino import SpecError, ToolSpec, without_secrets
 from concertino.core.display_text import is_plain_name, one_line
 from concertino.schema import SchemaRefused, admit
 
@@ -39,7 +40,7 @@ def to_spec(server: McpServerSettings, tool: types.Tool, names: ToolNames, notes
     if tool.execution is not None and tool.execution.task_support == "required":
         raise ToolRefused("it can only be called as a task (taskSupport is 'required'), which is not offered")
     try:
-        schema = admit(tool.input_schema)
+        schema = admit(_without_secrets(tool.input_schema))
     except SchemaRefused as refusal:
         raise ToolRefused(f"its input schema was refused: {refusal}") from None
     if schema.setdefault("type", "object") != "object":
@@ -77,7 +78,7 @@ def _output(tool: types.Tool, notes: list[str]) -> dict[str, Any] | None:
     if tool.output_schema is None:
         return None
     try:
-        return admit(tool.output_schema)
+        return admit(_without_secrets(tool.output_schema))
     except SchemaRefused as refusal:
         notes.append(f"its results are not checked: its output schema was refused: {refusal}")
         return None
@@ -104,4 +105,12 @@ def _description(server: McpServerSettings, tool: types.Tool, *, renamed: bool) 
         text = f"A tool of the MCP server {server.name}, which does not describe it."
     if renamed:
         text = f"{one_line(tool.name, 200)}: {text}"
-    return text
+    return without_secrets(text)
+
+
+def _without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema, unless the server put a key into it that it was given."""
+    text = json.dumps(schema)
+    safe = without_secrets(text)
+    found: dict[str, Any] = schema if safe == text else json.loads(safe)
+    return found

@@ -9,12 +9,12 @@ Invariant: a body that is not a stream of events is read up to `MESSAGE_BYTES`; 
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
+from concertino import keep_headers, read_secret
 from mcp.client.streamable_http import streamable_http_client
 
 from concertino_mcp.errors import ServerFailed
@@ -102,11 +102,12 @@ def headers(declaration: McpServerSettings) -> dict[str, str]:
         value = _variable(variable, f"headers_env.{header}")
         bare = header.lower() == "authorization" and " " not in value
         found[header] = f"Bearer {value}" if bare else value
+    keep_headers(found)
     return found
 
 
 def _variable(name: str, place: str) -> str:
-    value = os.environ.get(name, "").strip()
+    value = read_secret(name)
     if not value:
         raise ServerFailed(f"the environment variable {name} ({place}) is not set")
     return value

@@ -22,6 +22,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from subprocess import PIPE
 
+from concertino import keep_variables, read_secret
 from concertino.core.logs import logger_of
 from concertino.executor import ChildProcess, awaitable, minimal_environment
 
@@ -44,6 +45,9 @@ def environment(env: Mapping[str, str], env_from: tuple[str, ...]) -> dict[str, 
     missing = [name for name in env_from if name not in os.environ]
     if missing:
         raise ServerFailed(f"the environment variable {missing[0]} (env_from) is not set")
+    for name in set(env_from) - minimal_environment().keys():
+        read_secret(name)
+    keep_variables(env)
     return {**minimal_environment(env_from), **env}
 
 

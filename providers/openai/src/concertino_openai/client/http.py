@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import aiohttp
 from aiohttp import ClientResponse, ClientTimeout, StreamReader
-from concertino import FailureClass, ProviderError
+from concertino import FailureClass, ProviderError, keep_headers, keep_secret
 from yarl import URL
 
 from concertino_openai.failures import from_response, not_an_api, shorten
@@ -49,6 +49,10 @@ class ServerClient:
         # No `total`: long reasoning is not a fault, and the executor keeps the deadline.
         self._timeout = ClientTimeout(sock_connect=settings.connect_timeout, sock_read=settings.idle_timeout)
         self._proxy = settings.proxy
+        keep_headers(settings.headers or {})
+        for address in (settings.base_url, settings.proxy or ""):
+            if "@" in address:
+                keep_secret(address)
         self._sessions = Sessions()
 
     @asynccontextmanager

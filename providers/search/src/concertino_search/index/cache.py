@@ -36,6 +36,8 @@ from .passages import Passage, PassageStore
 from .vectors import VectorIndex
 
 _STAMPS, _BUILDING = "stamps", ".building-"
+_PRIVATE = 0o700
+"""Rights of a folder: a corpus may hold what other users may not read."""
 _RACE = 2.0
 """Seconds after a change within which a second change may leave the same time stamp."""
 _ABANDONED = 24 * 3600.0
@@ -144,10 +146,10 @@ def _seal(folder: Path, options: IndexOptions, passages: int) -> None:
 
 def _begin(folder: Path) -> Path:
     """An empty folder beside the final one, to build in."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=_PRIVATE)
     _sweep(folder.parent)
     building = folder.parent / f"{_BUILDING}{folder.name[:16]}-{os.getpid()}-{secrets.token_hex(4)}"
-    building.mkdir()
+    building.mkdir(_PRIVATE)
     return building
 
 
@@ -227,7 +229,7 @@ class _Stamp:
             "index": folder.name,
             "before": before,
         }
-        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.parent.mkdir(parents=True, exist_ok=True, mode=_PRIVATE)
         temporary = self._file.with_suffix(f".{os.getpid()}-{secrets.token_hex(4)}")
         temporary.write_text(json.dumps(stamp), encoding="ascii")
         # Other processes may read it at any moment, and see the old one or the new one whole.

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from concertino import read_secret
+
 from concertino_search.errors import call_failed
 
 MAX_ATTEMPTS = 3
@@ -192,7 +194,7 @@ def variable(name: str, backend: str) -> str:
     Raises:
         ProviderError: it is not set, or no header can carry it.
     """
-    value = os.environ.get(name, "").strip()
+    value = read_secret(name)
     if not value or not value.isascii() or not value.isprintable():
         what = "holds characters that no header can carry" if value else "is not set"
         raise call_failed(f"{backend} needs the environment variable {name}, which {what}")
