@@ -39,6 +39,7 @@ OTHERS = {
     "crash": "Killed and resumed",
     "answers": "Typed answers of real schemas",
     "streaming": "Text as it is written",
+    "hostile_streams": "Streams of a server that means harm",
     "approvals": "Approved, killed and resumed",
     "sandbox": "The Python sandbox",
     "mcp_servers": "MCP servers",
@@ -50,7 +51,10 @@ OTHERS = {
 }
 ONCE = ("rollouts", "early", "bench", "runs")
 """Long ones: one process each."""
-SHORTENED = ("sandbox", "strategies", "conductor", "answers", "streaming", "approvals", "tool_search", "crash")
+SHORTENED = (
+    "sandbox", "strategies", "conductor", "answers", "streaming", "hostile_streams", "approvals", "tool_search",
+    "crash",
+)  # fmt: skip
 """These run with `--quick`: all counts take many minutes, by `python benchmarks/sandbox.py` and so on."""
 
 
