@@ -19,7 +19,6 @@ from concertino.text import NAMELESS, written_arguments
 
 from .json_end import JsonEnd
 
-
 CALLS = 5_000
 """Calls of one reply at most."""
 PIECES = 1_000_000
