@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import json
 import json.scanner
+import re
 from typing import Any
 
 JSON_VALUES = 500_000
 """Values of one text at most, containers included. Half a million take about 0.1 GB."""
 QUICK_VALUES = 100_000
 """Up to so many values are read at once, in milliseconds."""
+
+# One that does not end goes on to the end, or each quote in it would be tried as a beginning.
+_TEXT = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_TEXT_BYTES = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
 class TooManyValues(ValueError):
@@ -38,6 +43,18 @@ def counted_values(data: str | bytes) -> int:
     return data.count(b",") + data.count(b"[") + data.count(b"{")
 
 
+def _outside_of_texts(data: str | bytes, most: int) -> int:
+    """The same without the signs inside of texts; counted no further than `most`."""
+    values = place = 0
+    texts = _TEXT.finditer(data) if isinstance(data, str) else _TEXT_BYTES.finditer(data)
+    for text in texts:
+        values += counted_values(data[place : text.start()])
+        place = text.end()
+        if values > most:
+            return values
+    return values + counted_values(data[place:])
+
+
 def read_stranger_json(data: str | bytes, most: int = JSON_VALUES) -> Any:
     """What a text of JSON holds. May take seconds where it holds many values: then call it in a thread.
 
@@ -51,7 +68,7 @@ def read_stranger_json(data: str | bytes, most: int = JSON_VALUES) -> Any:
         RecursionError: it is nested too deeply.
     """
     values = counted_values(data)
-    if values > most:
+    if values > most and _outside_of_texts(data, most) > most:
         raise TooManyValues(f"more than {most:,} JSON values")
     if values <= QUICK_VALUES:
         return json.loads(data)

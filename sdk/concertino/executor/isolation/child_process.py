@@ -28,6 +28,9 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from concertino.core.bounded_pipe import TAIL_BYTES
+from concertino.core.child_environment import child_environment
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -35,23 +38,10 @@ logger = logging.getLogger("concertino.executor")
 
 T = TypeVar("T")
 
-TAIL_BYTES = 8192
-"""Bytes of a child's standard error that are kept."""
 _GUARD = Path(__file__).with_name("guard.py")
 _GUARD_FLAGS = ["-I", "-S"]
 """Isolated and without site-packages, so that no environment changes the guard, and it starts quickly."""
-_HARMLESS = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
-"""Variables that many programs need and that hold no secret."""
 _READ_BYTES = 1 << 16  # what a pipe of Linux holds
-
-
-def minimal_environment(names: Iterable[str] = ()) -> dict[str, str]:
-    """What a program needs of this process's environment and nothing else, so no secret that it was not given.
-
-    Args:
-        names: further variables that are passed on, where they are set.
-    """
-    return {name: os.environ[name] for name in (*_HARMLESS, *names) if name in os.environ}
 
 
 class ChildProcess:
@@ -64,7 +54,7 @@ class ChildProcess:
 
     Args:
         command: the program, as a path or a name in `env`'s PATH, and its arguments.
-        env: the whole environment; by default this process's own, see also `minimal_environment`.
+        env: the whole environment; by default that of `child_environment()`, which holds no keys.
         cwd: the working directory; by default this process's own.
         stdin: as for `subprocess.Popen`. Pipes are unbuffered.
         stdout: as `stdin`.
@@ -129,7 +119,7 @@ class ChildProcess:
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
-                env=None if env is None else dict(env),
+                env=child_environment() if env is None else dict(env),
                 cwd=cwd,
                 pass_fds=(guard_control, guard_status),
                 # The terminal's Ctrl-C reaches this process alone, which then ends its children.

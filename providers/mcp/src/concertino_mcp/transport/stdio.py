@@ -22,7 +22,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from subprocess import PIPE
 
-from concertino.executor import ChildProcess, awaitable, minimal_environment
+from concertino.executor import ChildProcess, awaitable, child_environment
 
 from concertino_mcp.errors import ServerFailed
 
@@ -43,7 +43,7 @@ def environment(env: Mapping[str, str], env_from: tuple[str, ...]) -> dict[str, 
     missing = [name for name in env_from if name not in os.environ]
     if missing:
         raise ServerFailed(f"the environment variable {missing[0]} (env_from) is not set")
-    return {**minimal_environment(env_from), **env}
+    return {**child_environment(env_from), **env}
 
 
 def find_program(program: str, path: str | None) -> str:
