@@ -2,7 +2,7 @@
 
 from .answers import answer_key, boxed, same_answer
 from .json import ReadingError, read_json
-from .stranger_json import JSON_VALUES, QUICK_VALUES, TooManyValues, counted_values, read_stranger_json
+from .stranger_json import JSON_VALUES, QUICK_VALUES, TooManyValues, check_values, counted_values, read_stranger_json
 from .tool_calls import (
     NAMELESS,
     TextCall,
@@ -22,6 +22,7 @@ __all__ = [
     "TooManyValues",
     "answer_key",
     "boxed",
+    "check_values",
     "counted_values",
     "cut_blocks",
     "read_json",

@@ -44,7 +44,7 @@ def counted_values(data: str | bytes) -> int:
 
 
 def _outside_of_texts(data: str | bytes, most: int) -> int:
-    """The same without the signs inside of texts; counted no further than `most`."""
+    """`counted_values` without the signs inside of texts; counted no further than `most`."""
     values = place = 0
     texts = _TEXT.finditer(data) if isinstance(data, str) else _TEXT_BYTES.finditer(data)
     for text in texts:
@@ -53,6 +53,22 @@ def _outside_of_texts(data: str | bytes, most: int) -> int:
         if values > most:
             return values
     return values + counted_values(data[place:])
+
+
+def check_values(data: str | bytes, most: int = JSON_VALUES) -> int:
+    """How many values a text of JSON holds at most, signs inside of its texts among them.
+
+    Args:
+        data: the text, in UTF-8 where it is bytes.
+        most: values that are read at most.
+
+    Raises:
+        TooManyValues: it holds more.
+    """
+    values = counted_values(data)
+    if values > most and _outside_of_texts(data, most) > most:
+        raise TooManyValues(f"more than {most:,} JSON values")
+    return values
 
 
 def read_stranger_json(data: str | bytes, most: int = JSON_VALUES) -> Any:
@@ -67,9 +83,6 @@ def read_stranger_json(data: str | bytes, most: int = JSON_VALUES) -> Any:
         ValueError: it is not JSON.
         RecursionError: it is nested too deeply.
     """
-    values = counted_values(data)
-    if values > most and _outside_of_texts(data, most) > most:
-        raise TooManyValues(f"more than {most:,} JSON values")
-    if values <= QUICK_VALUES:
+    if check_values(data, most) <= QUICK_VALUES:
         return json.loads(data)
     return _PatientDecoder().decode(data if isinstance(data, str) else data.decode("utf-8"))
