@@ -45,6 +45,7 @@ BEHAVIOUR = {
     "crash": "Killed and resumed",
     "answers": "Typed answers of real schemas",
     "streaming": "Text as it is written",
+    "hostile_streams": "Streams of a server that means harm",
     "approvals": "Approved, killed and resumed",
     "strategies": "All strategies on the same questions",
     "baselines": "Baselines on recorded models",
@@ -56,7 +57,10 @@ BEHAVIOUR = {
 OTHERS = SPEED | BEHAVIOUR
 ONCE = ("rollouts", "early", "bench", "runs", "clients", "graphs")
 """Long ones: one process each."""
-SHORTENED = ("sandbox", "strategies", "conductor", "answers", "streaming", "approvals", "tool_search", "crash")
+SHORTENED = (
+    "sandbox", "strategies", "conductor", "answers", "streaming", "hostile_streams", "approvals", "tool_search",
+    "crash",
+)  # fmt: skip
 """These run with `--quick`: all counts take many minutes, by `python benchmarks/sandbox.py` and so on."""
 
 

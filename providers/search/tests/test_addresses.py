@@ -122,7 +122,7 @@ REFUSED_URLS = {
     "http://LOCALHOST./": "local name",
     "http://a.localhost/": "local name",
     "http://printer.local/": "local name",
-    "http://metadata.google.internal/": "local name",
+    "http://metadata.google.internal/": "own services",
     # schemes, ports, nothing
     "file:///etc/passwd": "scheme 'file'",
     "ftp://example.org/": "scheme 'ftp'",

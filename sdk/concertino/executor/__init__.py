@@ -14,15 +14,19 @@ runtime      what all executions share            turns           who may work i
 isolation/   threads, processes, orphans, stalls  outward/        members for other programs
 """
 
+from concertino.core.bounded_pipe import BoundedLines, TooMuchOutput, run_bounded
+from concertino.core.child_environment import child_environment, only_child_environment
+
 from .breaker import BreakerPolicy
 from .executor import Executor
-from .isolation.child_process import ChildProcess, awaitable, minimal_environment
+from .isolation.child_process import ChildProcess, awaitable
 from .limits import Limits
 from .plan_run import PlanRun
 from .retry import RetryPolicy
 from .scope import Duplicates, Memory, Scope
 
 __all__ = [
+    "BoundedLines",
     "BreakerPolicy",
     "ChildProcess",
     "Duplicates",
@@ -32,6 +36,9 @@ __all__ = [
     "PlanRun",
     "RetryPolicy",
     "Scope",
+    "TooMuchOutput",
     "awaitable",
-    "minimal_environment",
+    "child_environment",
+    "only_child_environment",
+    "run_bounded",
 ]

@@ -179,7 +179,7 @@ class BoundTool(Bound):
 
     def _chosen_way(self) -> Callable[[BoundTool, Invocation], Coroutine[Any, Any, Any]]:
         if self.isolation == "process":
-            self._workers = Workers(self.name, self.spec.function)
+            self._workers = Workers(self.name, self.spec.function, self.spec.env_from)
             return BoundTool._in_process
         if not self.spec.is_async:
             return BoundTool._in_own_thread

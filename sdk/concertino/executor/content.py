@@ -17,7 +17,7 @@ from typing import Any
 from concertino.core.attachment import Attachment, attachments_in
 from concertino.core.result import Result
 
-_MAX_NODES = 200_000
+MOST_VALUES = 200_000
 """Values of a result, containers included."""
 _ESCAPED, _FRAME = 6, 40
 """The most JSON characters for one character of text (`\\u0000`), and for one value besides its text."""
@@ -200,8 +200,8 @@ def _most_chars(value: Any, limit: int) -> int:
         elif isinstance(item, int):
             # An integer has fewer digits than bits, and counting digits takes quadratic time.
             size += item.bit_length()
-        if nodes + len(stack) > _MAX_NODES or size > limit:
-            raise BadResult(f"returned more than {_MAX_NODES} values or {limit} bytes, or contains itself")
+        if nodes + len(stack) > MOST_VALUES or size > limit:
+            raise BadResult(f"returned more than {MOST_VALUES} values or {limit} bytes, or contains itself")
     return _ESCAPED * size + _FRAME * nodes
 
 

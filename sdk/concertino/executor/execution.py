@@ -39,7 +39,7 @@ from . import error_messages
 from .approval import PENDING, Suspension, is_pending
 from .bindings import Bindings
 from .bound import Bound
-from .content import takes_long
+from .content import BadResult, takes_long
 from .descendants import Descendants
 from .gates import Gate, enter, leave
 from .isolation.orphans import CURRENT
@@ -546,6 +546,8 @@ class Execution(ABC):
             return self.error(Status.TIMEOUT, error_messages.throttled_too_long(failure, count))
         if failure.kind is FailureClass.AUTH:
             self.scope.switched_off[self.bound.provider.name] = failure.message
+        if isinstance(error, BadResult):  # its own process had a result that this one does not take
+            return self.error(Status.EXEC_ERR, error_messages.bad_result(str(error)))
         cause = error_messages.failed(failure, count, retry_safe=self.bound.retry_safe)
         observation = self.error(Status.EXEC_ERR, cause)
         if error is not None:

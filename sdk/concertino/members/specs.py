@@ -144,6 +144,7 @@ class ToolSpec(_NamedSpec):
         writes: it changes something; such calls of one plan run one after another, in the plan's order.
         retry_safe: repeating a call that may have been executed does no harm (reads, or an idempotency key is used).
         isolation: where it runs.
+        env_from: names of environment variables that its own process is given, keys among them; without, no key is.
         max_chars: observations longer than this are cut in the middle.
         maths_fields: arguments that hold LaTeX, where `\\t` or `\\n` before a letter is taken for a lost backslash.
         approval: a person decides before each call (True), or before those for which a function of the arguments
@@ -170,6 +171,7 @@ class ToolSpec(_NamedSpec):
     approval: bool | Callable[[dict[str, Any]], bool] = False
     dump: Callable[[Any], Any] | None = field(default=None, repr=False)
     source: str = ""
+    env_from: tuple[str, ...] = ()
 
     kind = "tool"
 
@@ -191,6 +193,8 @@ class ToolSpec(_NamedSpec):
             raise SpecError(f"{label}: isolation={self.isolation!r}; expected 'loop', 'thread' or 'process'")
         if self.isolation == "process" and self.context:
             raise SpecError(f"{label}: a member in its own process cannot receive a Context; use isolation='thread'")
+        if self.env_from and self.isolation != "process":
+            raise SpecError(f"{label}: env_from is for a process of its own; add isolation='process'")
         if not isinstance(self.approval, bool) and not callable(self.approval):
             raise SpecError(f"{label}: approval={self.approval!r}; expected True, False or a function of the arguments")
         if not isinstance(self.cost, Cost):
@@ -269,6 +273,8 @@ class ToolSpec(_NamedSpec):
             "isolation": self.isolation,
             "max_chars": self.max_chars,
         }
+        if self.env_from:
+            data["env_from"] = list(self.env_from)
         if self.approval:
             data["approval"] = True if self.approval is True else "rule"
         if self.maths_fields:

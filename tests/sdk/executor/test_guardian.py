@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from concertino.executor.isolation import child_process
-from concertino.executor.isolation.child_process import PIPE, ChildProcess, awaitable, minimal_environment
+from concertino.executor.isolation.child_process import PIPE, ChildProcess, awaitable
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc and /dev/shm")
 PATIENCE = 30.0
@@ -209,12 +209,3 @@ async def test_a_finished_child_may_be_stopped_and_its_end_is_told_before_it_is_
     assert told == [4]
     child.stop()
     child.kill()
-
-
-def test_a_minimal_environment_has_what_was_named_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECRET_KEY", "secret")
-    monkeypatch.setenv("NAMED", "yes")
-    found = minimal_environment(["NAMED", "NOT_SET"])
-    assert found["NAMED"] == "yes"
-    assert found["PATH"] == os.environ["PATH"]
-    assert not {"SECRET_KEY", "NOT_SET"} & set(found)

@@ -124,7 +124,7 @@ async def test_an_answer_without_end_is_not_read_to_its_end() -> None:
         (fine,) = await executor.run([ct.Call("too_much", {"number": 10})], pool)
     assert seen.status == "EXEC_ERR"
     assert seen.error is not None
-    assert "returned more than 1,600 bytes of JSON" in seen.error.message
+    assert "returned 10,000 bytes of JSON; at most 100 are taken" in seen.error.message
     assert fine.content == "x" * 10
 
 

@@ -23,6 +23,9 @@ _REASONS = {
     "model_context_window_exceeded": "length",
 }
 
+BLOCKS = 5_000
+"""Blocks of one reply at most, calls among them."""
+
 
 class ReplyFold:
     """Gathers one reply.
@@ -81,6 +84,8 @@ class ReplyFold:
         self._usage.update(message.get("usage") or {})
 
     def _start(self, index: int, block: Mapping[str, Any]) -> str:
+        if len(self._blocks) == BLOCKS:
+            raise ValueError(f"more than {BLOCKS:,} blocks")
         self._blocks[index] = dict(block)
         kind = block["type"]
         if kind == "text":

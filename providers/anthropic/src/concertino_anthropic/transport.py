@@ -10,7 +10,6 @@ Importing the SDK takes seconds, so this module is imported in a thread, at the 
 from __future__ import annotations
 
 import asyncio
-import json
 import ssl
 from asyncio import AbstractEventLoop
 from collections.abc import AsyncGenerator
@@ -23,7 +22,9 @@ from weakref import WeakKeyDictionary
 import anthropic
 import httpx2
 from concertino import FailureClass, ProviderError, keep_headers
+from concertino.text import TooManyValues, read_stranger_json
 
+from .bounded_stream import BoundedStream
 from .failures import RAISED, WRONG_FORM, no_reply, not_an_api, provider_error, wrong_form
 from .keys import look_up
 from .options import AnthropicSettings
@@ -128,10 +129,16 @@ class Transport:
         if not data.strip():
             raise no_reply(self._where, begun=False)
         try:
-            return json.loads(data)
-        except ValueError as error:
+            return await asyncio.to_thread(read_stranger_json, data)
+        except TooManyValues as error:
+            raise ProviderError(f"{self._where} sent a reply with {error}", failure=FailureClass.CUT_OFF) from None
+        except (ValueError, RecursionError) as error:
             # The work was done and has to be paid for.
             raise wrong_form(error, data.decode("utf-8", "replace"), self._where, begun=True) from None
+
+    async def _bound(self, response: httpx2.Response) -> None:
+        """Bound the body of a response before anybody reads it."""
+        response.stream = BoundedStream(response, self._where)
 
     async def _client(self) -> anthropic.AsyncAnthropic:
         """The client of the running loop, made at first use."""
@@ -149,7 +156,9 @@ class Transport:
                 base_url=settings.base_url,
                 max_retries=0,
                 timeout=timeout,
-                http_client=anthropic.DefaultAsyncHttpxClient(verify=verify),
+                http_client=anthropic.DefaultAsyncHttpxClient(verify=verify, event_hooks={"response": [self._bound]}),
+                # The encoding whose size can be bounded while it is decoded.
+                default_headers={"Accept-Encoding": "gzip"},
             )
             found = self._clients.setdefault(loop, client)
         found.api_key = self._key

@@ -48,6 +48,7 @@ _ELSEWHERE = {"description": "descriptions", "prices": "prices"} | dict.fromkeys
 )
 _declared: dict[str, list[VllmSettings]] = {}
 _WORDS = {"env": "a table of texts", "adapters": "a table of names and folders", "args": "a list of texts"}
+_WORDS["env_from"] = _WORDS["args"]
 
 
 class VllmModelFactory:

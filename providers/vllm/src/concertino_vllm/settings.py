@@ -17,7 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+<<<<<<< HEAD
 from concertino import SpecError, keep_variables, read_secret
+=======
+from concertino import SpecError
+from concertino.executor import child_environment
+>>>>>>> children
 
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The ranks that vLLM can be prepared for."""
@@ -54,7 +59,8 @@ class VllmSettings:
         args: further arguments of `vllm serve`.
         host: the address that it listens on.
         port: the port; 0 for a free one.
-        env: environment variables for it, beside those of this process.
+        env: environment variables for it.
+        env_from: names of this process's variables that it is given too, such as HF_TOKEN; it gets no other secrets.
         adapters: LoRA adapters that it starts with, by name.
         lora_rank: the largest rank of adapters loaded later; 0: that of `adapters`.
         training: open the endpoints that change weights and adapters, for `PolicyServer`.
@@ -83,6 +89,7 @@ class VllmSettings:
     log: str = ""
     attach: str = ""
     key_env: str = ""
+    env_from: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.attach:
@@ -112,7 +119,7 @@ class VllmSettings:
         parts = urlsplit(self.attach)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise SpecError(f"attach = {self.attach!r}; expected an address such as 'http://127.0.0.1:8000'")
-        for name in ("executable", "args", "port", "env", "adapters", "lora_rank", "log", "keep"):
+        for name in ("executable", "args", "port", "env", "env_from", "adapters", "lora_rank", "log", "keep"):
             if getattr(self, name):
                 raise SpecError(
                     f"{name} is about starting a server, and attach names one that runs; leave one of both out"
@@ -221,8 +228,12 @@ class VllmSettings:
             # Compiled code is worth keeping: it stays where torch puts it when it has no scratch folder.
             "TORCHINDUCTOR_CACHE_DIR": str(Path(tempfile.gettempdir()) / f"torchinductor_{_user()}"),
         }
+<<<<<<< HEAD
         keep_variables(dict(self.env))
         env = {**defaults, **os.environ, **dict(self.env)}
+=======
+        env = {**defaults, **child_environment(self.env_from, python=True, accelerators=True), **dict(self.env)}
+>>>>>>> children
         env |= {"TMPDIR": str(scratch), "VLLM_RPC_BASE_PATH": str(scratch)}
         # Compilers that are called while it runs lie beside the command, whose environment is not activated.
         env["PATH"] = os.pathsep.join([str(executable.parent), env.get("PATH", os.defpath)])

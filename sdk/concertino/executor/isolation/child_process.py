@@ -27,7 +27,12 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+<<<<<<< HEAD
 from concertino.core.logs import logger_of
+=======
+from concertino.core.bounded_pipe import TAIL_BYTES
+from concertino.core.child_environment import child_environment
+>>>>>>> children
 
 if TYPE_CHECKING:
     import asyncio
@@ -36,23 +41,10 @@ logger = logger_of("executor")
 
 T = TypeVar("T")
 
-TAIL_BYTES = 8192
-"""Bytes of a child's standard error that are kept."""
 _GUARD = Path(__file__).with_name("guard.py")
 _GUARD_FLAGS = ["-I", "-S"]
 """Isolated and without site-packages, so that no environment changes the guard, and it starts quickly."""
-_HARMLESS = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
-"""Variables that many programs need and that hold no secret."""
 _READ_BYTES = 1 << 16  # what a pipe of Linux holds
-
-
-def minimal_environment(names: Iterable[str] = ()) -> dict[str, str]:
-    """What a program needs of this process's environment and nothing else, so no secret that it was not given.
-
-    Args:
-        names: further variables that are passed on, where they are set.
-    """
-    return {name: os.environ[name] for name in (*_HARMLESS, *names) if name in os.environ}
 
 
 class ChildProcess:
@@ -65,7 +57,7 @@ class ChildProcess:
 
     Args:
         command: the program, as a path or a name in `env`'s PATH, and its arguments.
-        env: the whole environment; by default this process's own, see also `minimal_environment`.
+        env: the whole environment; by default that of `child_environment()`, which holds no keys.
         cwd: the working directory; by default this process's own.
         stdin: as for `subprocess.Popen`. Pipes are unbuffered.
         stdout: as `stdin`.
@@ -130,7 +122,7 @@ class ChildProcess:
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
-                env=None if env is None else dict(env),
+                env=child_environment() if env is None else dict(env),
                 cwd=cwd,
                 pass_fds=(guard_control, guard_status),
                 # The terminal's Ctrl-C reaches this process alone, which then ends its children.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import json
 import os
 import threading
@@ -19,15 +18,24 @@ from collections.abc import Callable
 from subprocess import PIPE
 from typing import Any
 
+<<<<<<< HEAD
 from concertino.core.child_python import module_command, safe_environment
 from concertino.executor.content import BadResult
+=======
+from concertino.core.bounded_pipe import BoundedLines, TooMuchOutput
+from concertino.core.child_environment import child_environment
+from concertino.executor.content import MOST_VALUES, BadResult
+>>>>>>> children
 from concertino.members.import_path import import_path
+from concertino.text.stranger_json import TooManyValues, read_stranger_json
 
 from .child_process import ChildProcess
 from .threads import Crew
 
-_BYTES_PER_CHARACTER = 16
-"""Bytes of JSON that one character of a result takes at most, with room for what stands around it."""
+_AROUND = 64
+"""Bytes that stand around a result."""
+_ERROR_BYTES = 1 << 17
+"""Bytes that the line of an error has at most."""
 
 
 class WorkerError(Exception):
@@ -37,43 +45,77 @@ class WorkerError(Exception):
 class _WorkerProcess:
     """One process, used by one call at a time."""
 
+<<<<<<< HEAD
     def __init__(self, module: str, qualname: str) -> None:
+=======
+    def __init__(self, module: str, qualname: str, env_from: tuple[str, ...]) -> None:
+        # -P: a file in the working folder, such as asyncio.py, must not take the place of a module of Python.
+>>>>>>> children
         self.process = ChildProcess(
             module_command("concertino.executor.isolation.worker", module, qualname),
             stdin=PIPE,
             stdout=PIPE,
+<<<<<<< HEAD
             env=safe_environment(os.environ),
+=======
+            # The worker must find the tool's module where this process finds it; "" means the working folder.
+            env={
+                **child_environment(env_from, python=True),
+                "PYTHONPATH": os.pathsep.join(p or str(Path.cwd()) for p in sys.path),
+            },
+>>>>>>> children
         )
         self._killed = False
         assert self.process.stdout is not None
-        self._replies = io.BufferedReader(self.process.stdout)
+        self._replies = BoundedLines(self.process.stdout)
 
     def ask(self, arguments: dict[str, Any], limit: int) -> Any:
         """Send arguments, wait for the answer (blocking).
 
+        Args:
+            arguments: of the tool.
+            limit: bytes of JSON that a result may have.
+
         Raises:
             WorkerError: the tool raised, or the process died.
-            BadResult: the answer is too long.
+            BadResult: the answer is too long, or no answer.
         """
         assert self.process.stdin is not None
-        most = _BYTES_PER_CHARACTER * limit
         try:
-            data = memoryview(json.dumps(arguments).encode() + b"\n")
+            data = memoryview(json.dumps({"arguments": arguments, "most": limit}).encode() + b"\n")
             while data:
                 data = data[self.process.stdin.write(data) or 0 :]
-            line = self._replies.readline(most)
+            line = self._replies.line(max(limit, _ERROR_BYTES) + _AROUND)
+        except TooMuchOutput:
+            # The rest would be read as the answer to the next call, so the process cannot be used again.
+            self.kill()
+            raise BadResult(f"returned more than {limit:,} bytes of JSON; at most that many are taken") from None
         except (OSError, ValueError):  # the process died, or another thread closed the pipes
             line = b""
         if not line:
             raise WorkerError(self._death())
-        # The rest would be read as the answer to the next call, so the process cannot be used again.
-        if not line.endswith(b"\n"):
-            self.kill()
-            raise BadResult(f"returned more than {most:,} bytes of JSON, or died while it answered")
-        answer = json.loads(line)
+        answer = self._read(line)
         if "error" in answer:
-            raise WorkerError(answer["error"])
+            raise WorkerError(str(answer["error"]))
+        if "too_large" in answer:
+            raise BadResult(f"returned {answer['too_large']:,} bytes of JSON; at most {limit:,} are taken")
         return answer["result"]
+
+    def _read(self, line: bytes) -> dict[str, Any]:
+        """The answer on a line. A tool may write lines of its own there, and then nothing can be believed any more."""
+        try:
+            if not line.endswith(b"\n"):
+                raise ValueError("it died while it answered")
+            answer = read_stranger_json(line, 2 * MOST_VALUES)
+            if type(answer) is dict and (
+                "result" in answer or type(answer.get("error")) is str or type(answer.get("too_large")) is int
+            ):
+                return answer
+            raise ValueError("not an answer of a worker")
+        except (ValueError, RecursionError) as error:
+            if not isinstance(error, TooManyValues):
+                self.kill()
+            raise BadResult(f"gave an answer that cannot be read: {str(error)[:200]}") from None
 
     def _death(self) -> str:
         try:
@@ -117,10 +159,17 @@ class _Seat:
 
 
 class Workers:
-    """The processes of one member."""
+    """The processes of one member.
 
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+    Args:
+        name: of the member.
+        function: what they run.
+        env_from: environment variables that they are given beside those of `child_environment`.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], env_from: tuple[str, ...] = ()) -> None:
         self.name = name
+        self._env_from = env_from
         self._path = import_path(function, name)
         self._idle: deque[_WorkerProcess] = deque()
         self._busy: set[_WorkerProcess] = set()
@@ -131,14 +180,14 @@ class Workers:
 
         Args:
             crew: whose threads wait for the process.
-            limit: characters of the largest result (`Limits.result_bytes`).
+            limit: bytes of the largest result (`Limits.result_bytes`).
         """
         seat = _Seat()
 
         def work() -> Any:
             with self._lock:
                 worker = self._idle.pop() if self._idle else None
-            worker = worker or _WorkerProcess(*self._path)
+            worker = worker or _WorkerProcess(*self._path, self._env_from)
             with self._lock:
                 self._busy.add(worker)
                 seat.worker = worker

@@ -1,7 +1,8 @@
 """The program of a worker process, which is given MODULE and QUALNAME.
 
-Reads one JSON object of arguments per line from standard input, and answers each with one JSON line on the pipe that
-was its standard output: `{"result": …}` or `{"error": "Type: text"}`. Ends when its input ends; its guard ends it with
+Reads one JSON object per line from standard input, `{"arguments": {…}, "most": bytes}`, and answers each with one JSON
+line on the pipe that was its standard output: `{"result": …}`, `{"too_large": bytes}` where the result has more than
+are taken, or `{"error": "Type: text"}`. Ends when its input ends; its guard ends it with
 its parent, even while it is busy in C code.
 """
 
@@ -16,6 +17,9 @@ import sys
 from collections.abc import Callable
 from json import dumps, loads
 from typing import Any
+
+_ERROR_CHARS = 10_000
+"""Characters of an error's text that are passed on."""
 
 
 def _find(module: str, qualname: str) -> Any:
@@ -45,20 +49,31 @@ def main(module: str, qualname: str) -> None:
     found, own = _find(module, qualname), os.getpid()
     function, dump = _callable(found), getattr(found, "dump", None)
     for line in sys.stdin.buffer:
+        request = loads(line)
         try:
-            result = function(**loads(line))
+            result = function(**request["arguments"])
             if inspect.isawaitable(result):
                 result = asyncio.run(_wait(result))
-            answer = dumps({"result": dump(result) if dump else result}, allow_nan=False)
+            data = _answer(dump(result) if dump else result, request["most"])
         except BaseException as error:
             # A tool that calls `sys.exit` has answered, and the worker lives on.
-            answer = dumps({"error": f"{type(error).__name__}: {error}"})
+            data = dumps({"error": f"{type(error).__name__}: {error}"[:_ERROR_CHARS]}).encode() + b"\n"
         if os.getpid() != own:
             os._exit(0)  # a child that the tool forked: the answer is its parent's to give
-        data = answer.encode() + b"\n"
         while data:
             # A pipe may take only a part of a long answer.
             data = data[os.write(replies, data) :]
+
+
+def _answer(result: Any, most: int) -> bytes:
+    """The line that gives a result, or says that it is too large: the parent would not take it."""
+    if isinstance(result, str) and len(result) > most:
+        return dumps({"too_large": len(result)}).encode() + b"\n"
+    # As UTF-8: escapes would make a text up to six times as long.
+    text = dumps(result, allow_nan=False, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    if len(text) > most:
+        return dumps({"too_large": len(text)}).encode() + b"\n"
+    return b'{"result": ' + text + b"}\n"
 
 
 async def _wait(awaitable: Any) -> Any:

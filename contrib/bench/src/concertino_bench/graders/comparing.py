@@ -8,7 +8,6 @@ worker process (`math_worker`), which is killed when its time is over and used a
 from __future__ import annotations
 
 import importlib.util
-import io
 import json
 import os
 import sys
@@ -19,10 +18,11 @@ from pathlib import Path
 from subprocess import PIPE
 from typing import Any, NamedTuple
 
-from concertino.executor import ChildProcess
+from concertino.executor import BoundedLines, ChildProcess, TooMuchOutput, child_environment
 
 # For importing sympy, which takes seconds, and far longer on a machine that is busy or has a cold disk.
 _START_SECONDS = 120.0
+_ANSWER_BYTES = 2**20
 _WORKER = Path(__file__).with_name("math_worker.py")
 
 
@@ -116,10 +116,11 @@ class _MathProcess:
         if importlib.util.find_spec("math_verify") is None:
             raise ModuleNotFoundError("comparing mathematical answers needs math-verify: pip install math-verify")
         # -P: the folder of the script is not searched, whose modules (`numeric`, `matching`) could shadow others.
-        self.process = ChildProcess([sys.executable, "-P", str(_WORKER)], stdin=PIPE, stdout=PIPE)
+        command = [sys.executable, "-P", str(_WORKER)]
+        self.process = ChildProcess(command, env=child_environment(python=True), stdin=PIPE, stdout=PIPE)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self._requests, self._replies = self.process.stdin, io.BufferedReader(self.process.stdout)
+        self._requests, self._replies = self.process.stdin, BoundedLines(self.process.stdout)
         if self._line(_START_SECONDS) is None:
             self.end()
             raise RuntimeError(f"the comparing process did not start: `{sys.executable} {_WORKER}` says why")
@@ -153,7 +154,10 @@ class _MathProcess:
         timer.daemon = True
         timer.start()
         try:
-            line = self._replies.readline()
+            line = self._replies.line(_ANSWER_BYTES)
+        except TooMuchOutput:
+            self.process.kill()
+            return {}
         finally:
             timer.cancel()
         if late.is_set():

@@ -31,12 +31,22 @@ if TYPE_CHECKING:
 )
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Trainings of each arm.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Trainings at once.")
+@click.option(
+    "--env",
+    "env_from",
+    multiple=True,
+    metavar="NAME",
+    help="Environment variable that the trainings are given, such as OPENAI_API_KEY; may be repeated.",
+)
 @common_options
-def study_command(names: tuple[str, ...], output: Path, seeds: int, jobs: int, as_json: bool) -> None:
+def study_command(
+    names: tuple[str, ...], output: Path, seeds: int, jobs: int, env_from: tuple[str, ...], as_json: bool
+) -> None:
     """Train arms that differ in one thing, with several seeds, and compare them; without a name: list the studies.
 
     Of several names, one study follows the other, and equal SFT runs are made once. KEY=VALUE changes settings
-    of all arms: trainer.rl.steps=10.
+    of all arms: trainer.rl.steps=10. Each training is a process of its own, which gets no keys but those named by
+    --env.
 
     JSON: [{"study", "question", "recipe", "seeds", "cpu_seconds", "findings": [{"arm", "measure", "value",
     "difference", "expected", "held"}]}], or [{"name", "question", "recipe", "arms"}]
@@ -56,7 +66,7 @@ def study_command(names: tuple[str, ...], output: Path, seeds: int, jobs: int, a
         else:
             write(*(f"{row['name']:<18} {row['question']}" for row in rows))
         return
-    told = [_studied(study, output, seeds, jobs, settings, as_json) for study in wanted]
+    told = [_studied(study, output, seeds, jobs, settings, env_from, as_json) for study in wanted]
     if as_json:
         write_json(told)
 
@@ -78,7 +88,13 @@ def _named(name: str) -> Study:
 
 
 def _studied(
-    study: Study, output: Path, seeds: int, jobs: int, settings: Sequence[str], as_json: bool
+    study: Study,
+    output: Path,
+    seeds: int,
+    jobs: int,
+    settings: Sequence[str],
+    env_from: Sequence[str],
+    as_json: bool,
 ) -> dict[str, Any]:
     """Run one study, write what it found, and tell it."""
     from concertino_train.running.curves import can_plot
@@ -87,7 +103,13 @@ def _studied(
     from concertino_train.studies.runs import run_study, spent_seconds
 
     trained = run_study(
-        study, output, seeds=range(seeds), jobs=jobs, settings=settings, tell=lambda line: say(line, error=True)
+        study,
+        output,
+        seeds=range(seeds),
+        jobs=jobs,
+        settings=settings,
+        tell=lambda line: say(line, error=True),
+        env_from=env_from,
     )
     found = findings(study, trained)
     spent = spent_seconds(study, output)

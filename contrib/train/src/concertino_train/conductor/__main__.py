@@ -18,6 +18,7 @@ from typing import Any
 
 from concertino import UsageError
 from concertino.cli.terminal import say
+from concertino.executor import only_child_environment
 from concertino_toy.exercises import Said, collect
 
 from .rows import mixed_writer, to_row
@@ -92,7 +93,7 @@ def _collect(count: int, processes: int, seed: int, slips: float) -> list[list[S
     starts = range(0, count, 500)
     parts = [range(start, min(start + 500, count)) for start in starts]
     # Not forked: torch has threads by now, which a fork would leave in the middle of their work.
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with only_child_environment(), ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         found = pool.map(partial(collect, seed=seed, slips=slips, texts=mixed_writer), parts)
         return [run for part in found for run in part]
 

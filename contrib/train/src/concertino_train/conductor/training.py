@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from concertino import UsageError
+from concertino.executor import only_child_environment
 
 from concertino_train.device import check_device
 
@@ -101,8 +102,9 @@ def train_together(
             others.Process(target=_take_part, args=(meeting, rank, processes, model, rows, settings), daemon=True)
             for rank in range(1, processes)
         ]
-        for process in started:
-            process.start()
+        with only_child_environment():
+            for process in started:
+                process.start()
         try:
             _meet(meeting, 0, processes)
             return train(model, rows, settings, tell, keep)

@@ -23,6 +23,7 @@ from typing import Any
 
 from concertino import ConcertinoError
 from concertino.core.child_python import module_command, safe_environment
+from concertino.executor import TooMuchOutput, child_environment, run_bounded
 
 from concertino_train.config.config import load_config
 
@@ -31,6 +32,8 @@ from .study import Arm, Study, check_seeds
 Tell = Callable[[str], None]
 SAMPLED = "sampled/"
 """Begins the names of measures at temperature 1, that of training; the others are of greedy rollouts."""
+_PRINTED_BYTES = 64 * 2**20
+"""What one command may print."""
 _LOCKS: dict[str, threading.Lock] = {}
 """A lock for each folder in which arms are taught or reinforced."""
 
@@ -73,6 +76,7 @@ def run_study(
     jobs: int = 1,
     settings: Sequence[str] = (),
     tell: Tell = lambda line: None,
+    env_from: Sequence[str] = (),
 ) -> list[TrainedArm]:
     """Run a study, or continue it.
 
@@ -82,11 +86,12 @@ def run_study(
         jobs: trainings at once.
         settings: `key=value` for all arms, behind those of the study.
         tell: is told what begins and ends.
+        env_from: environment variables that trainings are given beside harmless ones, such as OPENAI_API_KEY.
 
     Raises:
         StudyFailed: a training failed.
     """
-    work = _StudyRunner(study, folder, tuple(settings), tell)
+    work = _StudyRunner(study, folder, tuple(settings), tell, tuple(env_from))
     pairs = [(seed, arm) for seed in check_seeds(seeds) for arm in study.arms]
     before, begun = spent_seconds(study, folder), _seconds_of_children()
     try:
@@ -125,11 +130,14 @@ def _seconds_of_children() -> float:
 
 
 class _StudyRunner:
-    def __init__(self, study: Study, folder: Path, settings: tuple[str, ...], tell: Tell) -> None:
+    def __init__(
+        self, study: Study, folder: Path, settings: tuple[str, ...], tell: Tell, env_from: tuple[str, ...]
+    ) -> None:
         self.study, self.folder, self.settings, self.tell = study, folder, settings, tell
+        self.env_from = env_from
         self._samples = any(measure.startswith(SAMPLED) for measure in study.measures)
         self._guard = threading.Lock()
-        self._running: set[subprocess.Popen[str]] = set()
+        self._running: set[subprocess.Popen[bytes]] = set()
         self._reinforced: set[Path] = set()
         self._stopped = False
 
@@ -208,32 +216,32 @@ class _StudyRunner:
             *given,
         )
         # One thread each: several trainings share the cores.
-        environment = {
-            **safe_environment(os.environ),
-            "OMP_NUM_THREADS": "1",
-            "HF_HUB_OFFLINE": "1",
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-        }
+        environment = safe_environment(child_environment(self.env_from, python=True, accelerators=True))
+        environment |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+        self.tell(f"{self.study.name}: {name} {what}")
+        running = list[subprocess.Popen[bytes]]()
+
+        def note(process: subprocess.Popen[bytes]) -> None:
+            running.append(process)
+            with self._guard:
+                self._running.add(process)
+                if self._stopped:
+                    process.terminate()
+
         with self._guard:
             if self._stopped:
                 raise StudyFailed("the study was stopped")
+        try:
             # In a session of its own: Ctrl-C reaches the study alone, which asks each training once to end.
-            running = subprocess.Popen(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                env=environment,
-                start_new_session=True,
-            )
-            self._running.add(running)
-        self.tell(f"{self.study.name}: {name} {what}")
-        out, errors = running.communicate()
-        with self._guard:
-            self._running.discard(running)
-        if running.returncode:
-            raise StudyFailed(f"{self.study.name}: {name} {what} failed ({running.returncode}):\n{errors[-3000:]}")
-        found: dict[str, Any] = json.loads(out)
+            done = run_bounded(command, env=environment, most=_PRINTED_BYTES, new_session=True, on_start=note)
+        except TooMuchOutput as error:
+            raise StudyFailed(f"{self.study.name}: {name} {what} printed {error}") from None
+        finally:
+            with self._guard:
+                self._running.difference_update(running)
+        if done.code:
+            raise StudyFailed(f"{self.study.name}: {name} {what} failed ({done.code}):\n{done.errors[-3000:]}")
+        found: dict[str, Any] = json.loads(done.output)
         return found
 
     def stop(self) -> None:

@@ -251,12 +251,21 @@ def _read_result(output: str, limits: ScriptLimits) -> ScriptOutcome:
     if not found:
         raise SandboxFault(f"docker gave no result: {output.strip()[-200:]!r}", executed=True)
     try:
-        result: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(line.split()[0])))
+        result: dict[str, Any] = json.loads(_inflated(base64.b64decode(line.split()[0])))
         blobs = [base64.b64decode(word) for word in result.pop("streams")]
         blobs += [base64.b64decode(file.get("data", "")) for file in result["files"].values()]
         return outcome_of(result, blobs, limits)
     except (ValueError, IndexError, KeyError, zlib.error, binascii.Error) as error:
         raise SandboxFault(f"docker gave a damaged result: {type(error).__name__}: {error}", executed=True) from error
+
+
+def _inflated(data: bytes) -> bytes:
+    """What was compressed, unless it is larger than any that is expected: a few bytes may become gigabytes."""
+    inflater = zlib.decompressobj()
+    found = inflater.decompress(data, _MOST_BYTES)
+    if inflater.unconsumed_tail:
+        raise ValueError(f"more than {_MOST_BYTES} bytes")
+    return found
 
 
 def _pack(job: Mapping[str, Any]) -> str:

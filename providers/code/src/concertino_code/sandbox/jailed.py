@@ -32,6 +32,7 @@ PRELOAD = ("numpy", "sympy")
 SCRIPT_USER = 61000
 """The host user that scripts run as when the caller is root."""
 _SLACK = 30.0
+_ERROR_BYTES = 1 << 16
 _RULES = {
     "namespaces": "in Linux namespaces of its own",
     "bubblewrap": "in a bubblewrap jail",
@@ -236,7 +237,7 @@ class _Zygote:
             self.process.wait(0.05)
         if self.process.returncode and self.process.returncode > 0 and self.process.stderr is not None:
             os.set_blocking(self.process.stderr.fileno(), False)
-            text = (self.process.stderr.read() or b"").decode("utf-8", "replace").strip()
+            text = (self.process.stderr.read(_ERROR_BYTES) or b"").decode("utf-8", "replace").strip()
             self._said = text.splitlines()[-1][:300] if text else f"its process ended with {self.process.returncode}"
         return self._said
 

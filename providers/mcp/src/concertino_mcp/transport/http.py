@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx2
 from concertino import keep_headers, read_secret
+from concertino.text import TooManyValues, check_values
 from mcp.client.streamable_http import streamable_http_client
 
 from concertino_mcp.errors import ServerFailed
@@ -52,6 +53,10 @@ class ErrorAnsweringClient(httpx2.AsyncClient):
         if body is None:
             text = f"the server answered with more than {MESSAGE_BYTES:,} bytes"
             return _error(request, 502, text, {"bad_result": True})
+        try:
+            check_values(body)
+        except TooManyValues as error:
+            return _error(request, 502, f"the server answered with {error}", {"bad_result": True})
         # The specification asks for a 404; some servers answer 400.
         in_session = "mcp-session-id" in request.headers
         if in_session and response.status_code in (400, 404) and b"session" in body[:2000].lower():

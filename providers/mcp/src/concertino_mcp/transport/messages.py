@@ -16,10 +16,13 @@ import re
 from typing import Any, Self, cast
 
 from concertino.core.logs import logger_of
+from concertino.text import TooManyValues, check_values
 
 logger = logger_of("mcp")
 
 MESSAGE_BYTES = 16 * 2**20
+TURN_BYTES = 2**18
+"""Up to so many bytes are read in one turn of the event loop; a longer message in a thread."""
 WAITING_BYTES = 2 * MESSAGE_BYTES
 """What a `StreamReader` with that limit takes in before it stops reading."""
 STRAYS = 200
@@ -84,7 +87,8 @@ class MessageReader:
                 self.end()
                 break
             else:
-                message = self._message(line)
+                large = len(line) > TURN_BYTES
+                message = await asyncio.to_thread(self._message, line) if large else self._message(line)
             if message is not None:
                 return message
         raise StopAsyncIteration
@@ -96,7 +100,13 @@ class MessageReader:
         from mcp.shared.message import SessionMessage
 
         try:
+            check_values(line)
             message = SessionMessage(_read(line))
+        except TooManyValues as error:
+            answer = _error_in_place(line[:_ENDS], line[-_ENDS:], f"the server answered with {error}")
+            if answer is None:
+                self.end(f"it sent a message with {error}")
+            return answer
         except (ValueError, RecursionError):
             return self._stray(line)
         self._strays = 0

@@ -24,7 +24,7 @@ from subprocess import PIPE
 
 from concertino import keep_variables, read_secret
 from concertino.core.logs import logger_of
-from concertino.executor import ChildProcess, awaitable, minimal_environment
+from concertino.executor import ChildProcess, awaitable, child_environment
 
 from concertino_mcp.errors import ServerFailed
 
@@ -45,10 +45,10 @@ def environment(env: Mapping[str, str], env_from: tuple[str, ...]) -> dict[str, 
     missing = [name for name in env_from if name not in os.environ]
     if missing:
         raise ServerFailed(f"the environment variable {missing[0]} (env_from) is not set")
-    for name in set(env_from) - minimal_environment().keys():
+    for name in set(env_from) - child_environment().keys():
         read_secret(name)
     keep_variables(env)
-    return {**minimal_environment(env_from), **env}
+    return {**child_environment(env_from), **env}
 
 
 def find_program(program: str, path: str | None) -> str:

@@ -23,6 +23,9 @@ from .tool_calls import CallFragments
 from .tool_text import read_calls
 from .usage import estimate_usage, read_usage
 
+_JOINED = ("text", "summary", "data")
+"""Fields of thoughts whose fragments are one text."""
+
 
 class ReplyAccumulator:
     """Accumulates one reply.
@@ -204,14 +207,28 @@ def _joined(parts: Any) -> str:
 def _merged(details: list[Any]) -> list[Any]:
     """Join the fragments of thoughts: those of one index and type, in a row, are one."""
     whole: list[Any] = []
+    joined: dict[str, list[str]] = {}  # the texts of the last one, in parts
+
+    def finish() -> None:
+        for key, parts in joined.items():
+            whole[-1][key] = "".join(parts)
+        joined.clear()
+
     for detail in details:
         last = whole[-1] if whole else None
         if last is not None and _same(last, detail):
             for key, value in detail.items():
-                joins = key in ("text", "summary", "data") and isinstance(value, str)
-                last[key] = (last.get(key) or "") + value if joins else (value if value is not None else last.get(key))
+                if key in _JOINED and isinstance(value, str):
+                    joined.setdefault(key, [last.get(key) or ""]).append(value)
+                elif value is not None:
+                    joined.pop(key, None)
+                    last[key] = value
+                else:
+                    last.setdefault(key)
         else:
+            finish()
             whole.append(dict(detail) if isinstance(detail, dict) else detail)
+    finish()
     return whole
 
 

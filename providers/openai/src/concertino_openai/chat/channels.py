@@ -29,6 +29,7 @@ class Channels:
         self._calls = calls
         self._stops = stops
         self._held = ""  # may yet be part of a tag, or blank space before one
+        self._blanks: list[str] = []  # more of it; joined once, or a long row would be copied with each piece
         self._lead = False  # thoughts came before: blank space at the beginning is dropped
         self._step = {"tags": self._start, "open": self._think, "off": self._text}[think]
         self.thoughts: list[str] = []
@@ -37,9 +38,26 @@ class Channels:
 
     def feed(self, piece: str) -> str:
         """Take a piece; returns the part that can be shown."""
-        text = self._step(self._held + piece if self._held else piece)
+        if self._held:
+            if self._waits(piece):
+                self._blanks.append(piece)
+                return ""
+            piece = self._released(piece)
+        text = self._step(piece)
         if text:
             self.shown.append(text)
+        return text
+
+    def _waits(self, piece: str) -> bool:
+        """Whether only blank space is held, which may yet come before a tag, and the piece is no more."""
+        if not piece.isspace() or not (self._step == self._start or (self._calls and self._step == self._text)):
+            return False
+        return bool(self._blanks) or self._held.isspace()
+
+    def _released(self, end: str) -> str:
+        """What was held, with its end."""
+        text = "".join([self._held, *self._blanks, end])
+        self._blanks.clear()
         return text
 
     def thought(self, piece: str) -> None:
@@ -53,7 +71,7 @@ class Channels:
         Args:
             called: the reply has calls, so blank space at the end is dropped.
         """
-        held, self._held = self._held, ""
+        held, self._held = self._released(""), ""
         if self._step == self._think:
             # The reply ended inside its thoughts, so the beginning of a closing tag is one too.
             self.thoughts.append(held)

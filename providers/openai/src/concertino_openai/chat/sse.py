@@ -45,6 +45,11 @@ class EventParser:
         self._after_return = False
         self._begun = False
 
+    @property
+    def held(self) -> int:
+        """Bytes of the event under way so far."""
+        return self._limit - self._room + self._held_size
+
     def feed(self, piece: bytes) -> list[str]:
         """Take the next bytes; returns the data of the events that they end.
 

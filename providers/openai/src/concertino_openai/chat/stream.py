@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from concertino import ChatRequest, FailureClass, ProviderError, Reply
+from concertino.text import QUICK_VALUES, TooManyValues, read_stranger_json
 
 from concertino_openai.failures import from_error, shorten
 from concertino_openai.keys import redact
@@ -18,6 +19,7 @@ from concertino_openai.options import OpenAISettings
 
 from .accumulator import ReplyAccumulator
 from .sse import EventParser, EventTooLarge, MalformedEvent
+from .tool_calls import TooManyCalls
 from .tool_text import call_in_error
 
 _WRONG_SHAPE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -41,6 +43,16 @@ class StreamDecoder:
     def complete(self) -> bool:
         """Whether the whole reply has arrived."""
         return bool(self._reply.finish_reason)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the reply so far."""
+        return self._settings.max_reply_bytes - self._bytes_left
+
+    @property
+    def held(self) -> int:
+        """Bytes that wait for the end of their event."""
+        return self._parser.held
 
     def feed(self, data: bytes) -> str:
         """Take the next bytes; returns the text that can be shown now.
@@ -96,7 +108,10 @@ class StreamDecoder:
             self.done = True
             return ""
         try:
-            chunk = json.loads(event)
+            # A short one cannot hold too many values, and counting them would cost each token something.
+            chunk = json.loads(event) if len(event) <= QUICK_VALUES else read_stranger_json(event)
+        except TooManyValues as error:
+            raise _too_many(error, self._settings) from None
         except (ValueError, RecursionError):
             return self._invalid_json(event)
         # A server that has already answered 200 can report an error only as an event.
@@ -105,6 +120,8 @@ class StreamDecoder:
             return self._error(error)
         try:
             return self._reply.feed(chunk)
+        except TooManyCalls as error:
+            raise _too_many(error, self._settings) from None
         except _WRONG_SHAPE as error:
             raise _unexpected_shape(event, error, self._settings, begun=True) from None
 
@@ -146,7 +163,9 @@ def read_plain(body: bytes, reply: ReplyAccumulator, settings: OpenAISettings) -
     if not body.strip():
         raise ProviderError(f"{where} sent an empty answer", failure=FailureClass.MAYBE_EXECUTED)
     try:
-        answer = json.loads(body)
+        answer = read_stranger_json(body)
+    except TooManyValues as error:
+        raise _too_many(error, settings) from None
     except (ValueError, RecursionError):
         text = redact(f"{where} answered with invalid JSON: {shorten(body.decode('utf-8', 'replace'))}")
         raise ProviderError(text, failure=FailureClass.CUT_OFF) from None
@@ -161,6 +180,8 @@ def read_plain(body: bytes, reply: ReplyAccumulator, settings: OpenAISettings) -
         raise ProviderError(text, failure=failure)
     try:
         text = reply.feed(answer)
+    except TooManyCalls as error:
+        raise _too_many(error, settings) from None
     except _WRONG_SHAPE as error:
         raise _unexpected_shape(json.dumps(answer), error, settings, begun=False) from None
     # A plain answer is known to be whole because its JSON is; it needs no finish_reason to prove it.
@@ -180,6 +201,11 @@ def reply_of(
         return reply.reply(request, count)
     except _WRONG_SHAPE as error:
         raise _unexpected_shape("", error, settings, begun=True) from None
+
+
+def _too_many(error: Exception, settings: OpenAISettings) -> ProviderError:
+    # Not retried: the reply was paid for, and would be as large the next time.
+    return ProviderError(f"{settings.base_url} sent a reply with {error}", failure=FailureClass.CUT_OFF)
 
 
 def _unexpected_shape(shown: str, error: Exception, settings: OpenAISettings, *, begun: bool) -> ProviderError:

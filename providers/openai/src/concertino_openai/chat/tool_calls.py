@@ -3,6 +3,8 @@
 A fragment belongs to the call of its `index`; without one to the call of its `id`; without both to the last call, or
 to a new one if it has a name. Some servers number every call of a turn 0: another id, or another name, or a name after
 arguments that are complete, begins a new call all the same.
+
+Invariant: a fragment costs the same however many came before it, and their numbers are bounded.
 """
 
 from __future__ import annotations
@@ -15,15 +17,28 @@ from typing import Any
 from concertino import ToolCall
 from concertino.text import NAMELESS, written_arguments
 
+from .json_end import JsonEnd
+
+CALLS = 5_000
+"""Calls of one reply at most."""
+PIECES = 1_000_000
+"""Fragments of one reply at most; their bytes are bounded with the reply's."""
+
+
+class TooManyCalls(Exception):
+    """A reply has more calls, or fragments of calls, than are taken; says how many are."""
+
 
 class _Call:
-    def __init__(self, index: Any, id_: str) -> None:
-        self.index = index
-        self.id = id_
+    def __init__(self, place: int) -> None:
+        self.place = place
+        self.id = ""
         self.name = ""
         self.parts: list[str] = []
         self.data: Any = None  # arguments that came as data
         self.extra: Any = None
+        self._end = JsonEnd()
+        self._seen = 0  # parts that `_end` has been told
 
     @property
     def arguments(self) -> str:
@@ -42,15 +57,15 @@ class _Call:
         """Whether it has arguments, and nothing can follow on them."""
         if self.data is not None:
             return True
-        try:
-            json.loads("".join(self.parts))
-        except ValueError:
-            return False
-        return True
+        # Each part is looked at once: a server may send the name with every one of a million.
+        for part in self.parts[self._seen :]:
+            self._end.feed(part)
+        self._seen = len(self.parts)
+        return self._end.complete
 
 
 class CallFragments:
-    """Gathers the calls of one reply.
+    """Gathers the calls of one reply, in time that grows with their number.
 
     Args:
         endpoint: what the calls' opaque data belongs to.
@@ -59,9 +74,20 @@ class CallFragments:
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint
         self._calls: list[_Call] = []
+        self._pieces = 0
+        # The newest of each: some servers give every call the index 0, and a fragment continues the last of them.
+        self._by_index: dict[Any, _Call] = {}
+        self._by_id: dict[str, _Call] = {}
 
     def feed(self, fragments: Sequence[Mapping[str, Any]]) -> None:
-        """Take the `tool_calls` of a chunk or an answer."""
+        """Take the `tool_calls` of a chunk or an answer.
+
+        Raises:
+            TooManyCalls: there are too many.
+        """
+        self._pieces += len(fragments)
+        if self._pieces > PIECES:
+            raise TooManyCalls(f"calls in more than {PIECES:,} fragments")
         for fragment in fragments:
             function = fragment.get("function") or fragment
             name = function.get("name") or ""
@@ -99,15 +125,22 @@ class CallFragments:
         """The call that a fragment belongs to; a new one if it belongs to none."""
         call = self._known(index, id_)
         if call is None or not call.continued_by(id_, name):
-            call = _Call(index, id_)
+            if len(self._calls) == CALLS:
+                raise TooManyCalls(f"more than {CALLS:,} calls")
+            call = _Call(len(self._calls))
             self._calls.append(call)
-        call.id = call.id or id_
+            self._by_index[index] = call
+        if id_ and not call.id:
+            call.id = id_
+            known = self._by_id.get(id_)
+            if known is None or known.place < call.place:
+                self._by_id[id_] = call
         return call
 
     def _known(self, index: Any, id_: str) -> _Call | None:
         """The last call of that index, else of that id, else at all."""
-        # Newest first: some servers give every call the index 0, and a fragment continues the last of them.
-        for call in reversed(self._calls):
-            if call.index == index if index is not None else not id_ or call.id == id_:
-                return call
-        return None
+        if index is not None:
+            return self._by_index.get(index)
+        if id_:
+            return self._by_id.get(id_)
+        return self._calls[-1] if self._calls else None

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import aiohttp
 from aiohttp import ClientResponse, ClientTimeout, StreamReader
 from concertino import FailureClass, ProviderError, keep_headers, keep_secret
+from concertino.text import read_stranger_json
 from yarl import URL
 
 from concertino_openai.failures import from_response, not_an_api, shorten
@@ -95,7 +96,7 @@ class ServerClient:
             async with self.send(method, URL(f"{self.base_url}/{path}"), content) as response:
                 await self.raise_for_error(response)
                 raw = await self.read(response)
-            return json.loads(raw)
+            return await asyncio.to_thread(read_stranger_json, raw)
         except (ProviderError, aiohttp.ClientError, OSError) as error:
             failure = self.provider_error(error, begun=False)
         except (ValueError, RecursionError):

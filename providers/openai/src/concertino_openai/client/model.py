@@ -19,6 +19,10 @@ from concertino_openai.options import OpenAISettings
 from .http import ServerClient, drain
 from .listing import check_served
 
+TURN_BYTES = 64 * 1024
+"""Up to so many bytes are read in one turn of the event loop, within a few milliseconds; more in a thread."""
+_aside = asyncio.to_thread
+
 
 class OpenAIModel(Model):
     """A chat model behind an OpenAI-compatible server.
@@ -67,6 +71,7 @@ class OpenAIModel(Model):
             self.settings.dialect, bool(request.tools), self.settings.endpoint, request.sampling.stop
         )
         failure: ProviderError | None = None
+        size = 0
         try:
             if self._unverified:
                 await self._verify()
@@ -77,19 +82,27 @@ class OpenAIModel(Model):
                 if self._is_stream(response):
                     decoder = StreamDecoder(reply, self.settings, tools=bool(request.tools))
                     while data := await _next_bytes(response, decoder):
-                        for part in _new(reply, decoder.feed(data)):
+                        size = len(data) + decoder.held
+                        piece = await _aside(decoder.feed, data) if size > TURN_BYTES else decoder.feed(data)
+                        size = decoder.size
+                        for part in _new(reply, piece):
                             yield part
-                    piece = decoder.finish()
+                    piece = await _aside(decoder.finish) if decoder.held > TURN_BYTES else decoder.finish()
                     await drain(response.content)
                 else:
-                    piece = read_plain(await self._client.read(response), reply, self.settings)
+                    body = await self._client.read(response)
+                    size = len(body)
+                    given = (body, reply, self.settings)
+                    piece = await _aside(read_plain, *given) if size > TURN_BYTES else read_plain(*given)
                 for part in _new(reply, piece):
                     yield part
         except (ProviderError, aiohttp.ClientError, OSError) as error:
-            failure = self._failure(error, reply, request)
+            told = (error, reply, request)
+            failure = await _aside(self._failure, *told) if size > TURN_BYTES else self._failure(*told)
         if failure is not None:
             raise failure  # outside of the handler: an exception in its context could show the key
-        last, finished = reply_of(reply, request, self.count_tokens, self.settings)
+        made = (reply, request, self.count_tokens, self.settings)
+        last, finished = await _aside(reply_of, *made) if size > TURN_BYTES else reply_of(*made)
         if last:
             yield last
         yield finished

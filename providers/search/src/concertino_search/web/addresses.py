@@ -40,6 +40,7 @@ _CLOSED = tuple(
         "198.18.0.0/15",
         "240.0.0.0/4",
         "::/96",
+        "::ffff:0:0:0/96",
         "64:ff9b:1::/48",
         "100::/64",
         "2001:2::/48",
@@ -50,9 +51,34 @@ _CLOSED = tuple(
     )
 )
 """Networks that are closed, whatever this version of Python considers them."""
+_PLATFORM = frozenset(
+    ipaddress.ip_address(text)
+    for text in (
+        "168.63.129.16",  # Azure
+        "169.254.169.254",  # most clouds
+        "169.254.170.2",  # AWS, credentials of containers
+        "100.100.100.200",  # Alibaba
+        "192.0.0.192",  # Oracle
+        "fd00:ec2::254",  # AWS
+        "fd00:ec2::23",  # AWS, credentials of pods
+        "fd20:ce::254",  # Google
+        "fd00:c1::a9fe:a9fe",  # Oracle
+    )
+)
+"""Where clouds give a machine its keys. One of them counts as public, so all are named."""
 _NUMERIC_END = re.compile(r"(?:^|\.)(?:0[xX][0-9A-Fa-f]*|[0-9]+)\.?$")
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
-_LOCAL_NAMES = (".localhost", ".local", ".internal", ".intranet", ".lan", ".home.arpa", ".onion")
+_LOCAL_NAMES = (".localhost", ".local", ".localdomain", ".internal", ".intranet", ".lan", ".home.arpa", ".onion")
+_PLATFORM_NAMES = (
+    ".metadata",
+    ".metadata.google.internal",
+    ".metadata.goog",
+    ".instance-data",
+    ".instance-data.ec2.internal",
+    ".metadata.tencentyun.com",
+    ".metadata.platformequinix.com",
+)
+"""Names of the same places, which a resolver of the cloud answers."""
 
 
 class AddressRefused(OSError):
@@ -123,6 +149,8 @@ class AddressGuard:
             raise AddressRefused(f"host {host!r} is a number in an unusual spelling; write the address as 192.0.2.1")
         if not _HOST.fullmatch(bare):
             raise AddressRefused(f"host {host!r} is not a host name")
+        if f".{bare}".endswith(_PLATFORM_NAMES):
+            raise AddressRefused(f"host {host!r} is a name of the cloud's own services")
         # A user who allows a private network may use its names; the addresses behind them are still checked.
         if (bare == "localhost" or f".{bare}".endswith(_LOCAL_NAMES)) and not self.allowed:
             raise AddressRefused(f"host {host!r} is a local name")
@@ -148,7 +176,9 @@ class AddressGuard:
     def _opened(self, address: IPAddress) -> bool:
         mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
         meant = mapped or address
-        return any(meant.version == network.version and meant in network for network in self.allowed)
+        fitting = [net for net in self.allowed if meant.version == net.version and meant in net]
+        # A wide network, such as 0.0.0.0/0, is not meant to open these; one of them alone is.
+        return any(net.num_addresses == 1 for net in fitting) if meant in _PLATFORM else bool(fitting)
 
     def make_socket(self, info: tuple[Any, ...]) -> socket.socket:
         """The socket of a connection; `info` is an entry of `getaddrinfo`.
@@ -170,6 +200,8 @@ def _closed(address: IPAddress) -> str:
     for name in ("loopback", "link_local", "multicast", "unspecified", "reserved", "private"):
         if getattr(address, f"is_{name}"):
             return f"a {name.replace('_', '-')} address"
+    if address in _PLATFORM:
+        return "an address of the cloud's own services"
     if not address.is_global or any(address.version == net.version and address in net for net in _CLOSED):
         return "not a public address"
     return "scoped to one link" if getattr(address, "scope_id", None) else ""

@@ -7,14 +7,16 @@ which makes vLLM stop the generation.
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from concertino import FailureClass, ProviderError
+from concertino.text import read_stranger_json
 
 if TYPE_CHECKING:
     import aiohttp
+
+_ANSWER_BYTES = 64 * 2**20
 
 
 class VllmClient:
@@ -55,7 +57,7 @@ class VllmClient:
         try:
             async with asyncio.timeout(seconds):
                 async with session.request(method, self.base + path, json=body) as response:
-                    text = await response.text()
+                    text = (await _body(response, where)).decode(errors="replace")
         except TimeoutError:
             raise ProviderError(
                 f"{where}: no answer after {seconds:g} s", failure=FailureClass.MAYBE_EXECUTED
@@ -68,8 +70,8 @@ class VllmClient:
         if not 200 <= response.status < 300:
             raise _refused(where, response.status, text)
         try:
-            return json.loads(text)
-        except ValueError:
+            return read_stranger_json(text)
+        except (ValueError, RecursionError):
             return text
 
     def _open(self) -> aiohttp.ClientSession:
@@ -93,13 +95,24 @@ class VllmClient:
             await session.close()
 
 
+async def _body(response: aiohttp.ClientResponse, where: str) -> bytes:
+    """The body of an answer, unless it is larger than any that is expected."""
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > _ANSWER_BYTES:
+            text = f"{where}: an answer of more than {_ANSWER_BYTES:,} bytes"
+            raise ProviderError(text, failure=FailureClass.MAYBE_EXECUTED)
+    return bytes(body)
+
+
 def _refused(where: str, status: int, text: str) -> ProviderError:
     """The failure that a server answered with. A server that says 503 has a full queue: it did not begin."""
     message = text.strip()
     try:
-        data = json.loads(text)
+        data = read_stranger_json(text)
         message = data["error"]["message"] if isinstance(data["error"], dict) else str(data["error"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     failure = ProviderError.from_http(status).failure
     if status == 503:
