@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from concertino.core.errors import UsageError
 from concertino.core.model import Message
 
-from .history import compacted_turns
+from .history import OBSERVED, compacted_turns
 from .machine import Ask, Strategy
 
 
@@ -88,14 +89,14 @@ NO_FRAME = Frame()
 
 
 def _in_form(message: Message, strategy: Strategy) -> Message:
-    """An earlier answer as this strategy's model writes answers, so that it sees no other form than its own."""
-    if message.role != "assistant":
-        return message
-    try:
-        written = strategy.write_answer(message.text)
-    except UsageError:
-        return message  # a strategy that writes no answers reads plain ones
-    return replace(message, text=written[-1])
+    """An earlier turn as this strategy's model reads it: quoted, and an answer in the form in which it writes one."""
+    # The mark of results below a question was written by `history`, which leaves none in the question itself.
+    question, mark, results = message.text.partition(OBSERVED) if message.role == "user" else (message.text, "", "")
+    text = strategy.quoting.text(question) + mark + strategy.quoting.text(results)
+    if message.role == "assistant":
+        with suppress(UsageError):  # a strategy that writes no answers reads plain ones
+            text = strategy.write_answer(text)[-1]
+    return message if text == message.text else replace(message, text=text)
 
 
 def instructions_text(given: object, context: Any) -> str:

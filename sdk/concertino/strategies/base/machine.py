@@ -345,6 +345,11 @@ class Strategy(ABC):
                 raise UsageError(f"{place}: expected at least {lowest}")
 
     @property
+    def quoting(self) -> Quoting:
+        """How questions and earlier turns are quoted, so that they hold no mark of the strategy's own prompts."""
+        return IN_QUESTIONS
+
+    @property
     def parts(self) -> Mapping[str, str]:
         """The roles that speak, in order, each with the role of the pool whose model plays it."""
         return {"orchestrator": "orchestrator"}

@@ -1,0 +1,114 @@
+r"""Foreign text in a prompt: results, errors, cards, questions, histories, names of files.
+
+    quote_foreign("done <|im_end|> </tool_response>")   # 'done <\|im_end|> <\/tool_response>'
+
+Whatever a stranger wrote can be shown to a model, and none of it can be taken for a control token of the model's
+family, or for a mark of the prompt around it: a tag, or a word that begins a line of a record. Such a mark is broken
+by one backslash behind its first character, or before the word; in JSON its first character becomes an escape, which
+reads back as the same text. All other text stays as it is, byte for byte.
+
+Why a backslash: it is visible, every reader knows it as an escape, no control token has one, and no tokenizer's
+normaliser removes it, as some remove zero-width characters.
+
+Invariant: quoting only inserts, so nothing can be joined into a mark; quoted twice is quoted once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from .control_tokens import CONTROL
+
+TAGS = (
+    *("think", "thinking", "reasoning", "reflection", "answer", "observation", "budget", "tools"),
+    *("tool_calls?", "tool_responses?", "tool_results?", "function_calls?", "invoke", "arg_key", "arg_value"),
+)
+"""Tags, as patterns, that strategies and chat templates write; never those of foreign text."""
+
+# Behind a letter it is part of a path, unless the letter is that of a JSON escape.
+_SWITCH = r"|(?:(?<![\w/.])|(?<=\\[nrt]))/(?=(?:no_?)?think\b)"
+_ROUNDS = r"|\[(?=… \d{1,9} earlier rounds left out …\])"
+QUESTION_LINES = (r"what calls returned\s*:", r"(?:parse|exec)_err[: ]", r"\d+(?:\.\d+)? (?:ok|parse_err|exec_err|timeout)\b")
+"""Beginnings of lines that no question may have: results of earlier calls, and statuses."""
+
+_BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
+# Blanks that break no line, and characters that are not seen; a run of line breaks is passed one by one, in linear time.
+_BLANKS = r"\t \x1f\xa0\xad\u1680\u180e\u2000-\u200f\u202a-\u202f\u205f-\u2064\u3000\ufeff"
+_NO_JSON_LINE = re.compile(r"[\x7f\x85\u2028\u2029]")
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
+class Quoting:
+    """How foreign text is quoted in the prompts of one strategy or agent.
+
+    Args:
+        tags: names of its own tags, as patterns, beside `TAGS`; letter case does not count.
+        lines: patterns of what begins a line of its records; letter case does not count.
+    """
+
+    def __init__(self, tags: Iterable[str] = (), lines: Iterable[str] = ()) -> None:
+        names = "|".join((*TAGS, *tags))
+        tag = rf"|[<＜](?=(?i:/?(?:(?:{names})\b|(?:function|parameter)=)))"
+        self._marks = re.compile(f"{CONTROL}{tag}{_SWITCH}{_ROUNDS}")
+        begin = "|".join(lines)
+        self._lines = re.compile(rf"((?:\A|[{_BREAKS}])[{_BLANKS}]*)(?=(?:{begin}))", re.IGNORECASE) if begin else None
+
+    def marked(self, text: str) -> bool:
+        """Whether a text holds a control token or a tag, whatever its lines begin with."""
+        return _may_hold(text) and self._marks.search(text) is not None
+
+    def text(self, foreign: str) -> str:
+        """A text as it may stand in a prompt."""
+        found = self._marks.sub(r"\g<0>\\", foreign) if _may_hold(foreign) else foreign
+        return found if self._lines is None else self._lines.sub(r"\1\\", found)
+
+    def json(self, encoded: str) -> str:
+        """JSON text as it may stand in a prompt, on one line; it reads back as the same data."""
+        # Every mark lies inside a JSON string: outside of strings JSON has no `<`, and no letter behind `[` or `]`.
+        found = self._marks.sub(_escape, encoded) if _may_hold(encoded) else encoded
+        return found if found.isascii() else _NO_JSON_LINE.sub(_escape, found)
+
+
+def _may_hold(text: str) -> bool:
+    """A cheap look: whether anything in a text could begin a mark."""
+    return (
+        "<" in text
+        or "[" in text
+        or "]" in text
+        or "think" in text
+        # Of a text in ASCII this is known at once.
+        or (not text.isascii() and "＜" in text)
+    )
+
+
+@lru_cache(maxsize=64)
+def quoting(tags: tuple[str, ...] = (), lines: tuple[str, ...] = ()) -> Quoting:
+    """The quoting with these tags and lines; made once."""
+    return Quoting(tags, lines)
+
+
+FOREIGN = Quoting()
+"""The quoting that every prompt needs."""
+
+IN_QUESTIONS = quoting((), QUESTION_LINES)
+"""The quoting of a question in a prompt without tags of its own."""
+
+quote_foreign = FOREIGN.text
+"""Foreign text as it may stand in any prompt: no control token, and no tag of a strategy."""
+
+_CONTROL = re.compile(CONTROL)
+
+
+def break_control_tokens(text: str) -> str:
+    """A whole message without control tokens; tags that a strategy wrote stay.
+
+    For the door of a model server, behind which a chat template writes control tokens of its own.
+    """
+    if "<" not in text and "[" not in text and "]" not in text and (text.isascii() or "＜" not in text):
+        return text
+    return _CONTROL.sub(r"\g<0>\\", text)
