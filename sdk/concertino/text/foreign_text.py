@@ -28,13 +28,17 @@ TAGS = (
 """Tags, as patterns, that strategies and chat templates write; never those of foreign text."""
 
 # Behind a letter it is part of a path, unless the letter is that of a JSON escape.
-_SWITCH = r"|(?:(?<![\w/.])|(?<=\\[nrt]))/(?=(?:no_?)?think\b)"
+_SWITCH = r"|(?:(?<![\w/.<＜\\])|(?<=\\[nrt]))/(?=(?:no_?)?think\b)"
 _ROUNDS = r"|\[(?=… \d{1,9} earlier rounds left out …\])"
-QUESTION_LINES = (r"what calls returned\s*:", r"(?:parse|exec)_err[: ]", r"\d+(?:\.\d+)? (?:ok|parse_err|exec_err|timeout)\b")
+QUESTION_LINES = (
+    r"what calls returned\s*:",
+    r"(?:parse|exec)_err[: ]",
+    r"\d+(?:\.\d+)? (?:ok|parse_err|exec_err|timeout)\b",
+)
 """Beginnings of lines that no question may have: results of earlier calls, and statuses."""
 
 _BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
-# Blanks that break no line, and characters that are not seen; a run of line breaks is passed one by one, in linear time.
+# Blanks that break no line, and characters that are not seen; line breaks are passed one by one, in linear time.
 _BLANKS = r"\t \x1f\xa0\xad\u1680\u180e\u2000-\u200f\u202a-\u202f\u205f-\u2064\u3000\ufeff"
 _NO_JSON_LINE = re.compile(r"[\x7f\x85\u2028\u2029]")
 
@@ -49,12 +53,13 @@ class Quoting:
     Args:
         tags: names of its own tags, as patterns, beside `TAGS`; letter case does not count.
         lines: patterns of what begins a line of its records; letter case does not count.
+        only: leave `TAGS` alone, for a text in which they are the strategy's own.
     """
 
-    def __init__(self, tags: Iterable[str] = (), lines: Iterable[str] = ()) -> None:
-        names = "|".join((*TAGS, *tags))
+    def __init__(self, tags: Iterable[str] = (), lines: Iterable[str] = (), *, only: bool = False) -> None:
+        names = "|".join((*(() if only else TAGS), *tags))
         tag = rf"|[<＜](?=(?i:/?(?:(?:{names})\b|(?:function|parameter)=)))"
-        self._marks = re.compile(f"{CONTROL}{tag}{_SWITCH}{_ROUNDS}")
+        self._marks = re.compile(f"{CONTROL}{tag}" + ("" if only else _SWITCH + _ROUNDS))
         begin = "|".join(lines)
         self._lines = re.compile(rf"((?:\A|[{_BREAKS}])[{_BLANKS}]*)(?=(?:{begin}))", re.IGNORECASE) if begin else None
 

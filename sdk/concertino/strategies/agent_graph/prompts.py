@@ -16,8 +16,15 @@ from concertino.strategies.base.brief_prompt import PromptForm, member_list
 from concertino.strategies.base.format_issues import report
 from concertino.strategies.base.members import Offer, Offers, types_of
 from concertino.strategies.base.observations import render_round
+from concertino.text.foreign_text import QUESTION_LINES, quoting
 
 DoM = Literal["low", "high"]
+
+QUOTING = quoting(
+    (r"agent(?:_id|_name|_description|_input|_output_id)?", "edge", "from", "to", "required_arguments"),
+    (*QUESTION_LINES, r"original task\s*:", r"current sub-?task\s*:"),
+)
+"""How what others wrote is quoted here."""
 
 _LOW = """You answer a question yourself, or hand it to one agent.
 
@@ -110,7 +117,8 @@ def system_prompt(
 ) -> str:
     """The system message: the format and the agents on offer."""
     if prompt == "brief":
-        return f"{_BRIEF[dom].format(agents=agents)}\n{member_list(Offers(tools).values(), arguments=_input_of)}"
+        offered = member_list(Offers(tools).values(), arguments=_input_of, quoting=QUOTING)
+        return f"{_BRIEF[dom].format(agents=agents)}\n{offered}"
     text = (_LOW if dom == "low" else _HIGH).format(context=_CONTEXT[prepend_task], agents=agents) + _QUOTE
     return f"{text}\n\nAgents\n{_agents(tools)}"
 
@@ -119,14 +127,15 @@ def _agents(tools: Sequence[Mapping[str, Any]]) -> str:
     """Every member with its arguments, one per line."""
     lines = []
     for offer in Offers(tools).values():
-        lines.append(f"{offer.name}: {' '.join(offer.description.split())}")
+        lines.append(f"{offer.name}: {QUOTING.text(' '.join(offer.description.split()))}")
         for name, schema in offer.properties.items():
             needed = name in offer.required
             if name == offer.input:
                 text = {"type": "string", "description": _meaning(schema)}
                 lines.append(f"  <agent_input> {_described(text, needed)}")
             else:
-                lines.append(f"  <{name}> {_described(schema, needed)}")
+                # A name may hold a line break or a tag of its own, as any name of JSON may.
+                lines.append(f"  <{QUOTING.text(' '.join(name.split()))}> {_described(schema, needed)}")
     return "\n".join(lines)
 
 
@@ -147,7 +156,7 @@ def _described(schema: Any, required: bool) -> str:
         if key in schema
     ]
     about = ", ".join([kind, *limits] if required else [kind, "optional", *limits])
-    return f"({about}) {_meaning(schema)}".rstrip()
+    return QUOTING.text(f"({about}) {_meaning(schema)}".rstrip())
 
 
 def _meaning(schema: Any) -> str:
@@ -156,7 +165,7 @@ def _meaning(schema: Any) -> str:
 
 def before_subtask(question: str) -> str:
     """What is put in front of an agent's own task."""
-    return f"Original task: {question}\n\nCurrent sub-task: "
+    return f"Original task: {QUOTING.text(question)}\n\nCurrent sub-task: "
 
 
 def render_faults(text: str, faults: Iterable[FormatIssue]) -> str:
@@ -173,4 +182,4 @@ def render_failure(
 ) -> str:
     """The results of a graph without an answer."""
     text = _BRIEF_FAILED if prompt == "brief" else _FAILED
-    return text.format(sink=sink, results=render_round(observations, ids, remaining, prompt=prompt))
+    return text.format(sink=sink, results=render_round(observations, ids, remaining, prompt=prompt, quoting=QUOTING))

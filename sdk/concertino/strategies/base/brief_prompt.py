@@ -75,7 +75,11 @@ def member_list(
 
 def _line(offer: Offer, called: Mapping[str, str], choices: Callable[[Any], Sequence[str]]) -> str:
     arguments = ", ".join(
-        (called[key] if key in called else " ".join(key.split()) + _MARKS.get(types_of(schema), "") + _shown(choices(schema)))
+        (
+            called[key]
+            if key in called
+            else " ".join(key.split()) + _MARKS.get(types_of(schema), "") + _shown(choices(schema))
+        )
         + ("" if key in offer.required else "?")
         for key, schema in offer.properties.items()
     )

@@ -27,6 +27,7 @@ from concertino.core.format_issue import FormatIssue
 from concertino.core.model import Message, Reply, Sampling
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
+from concertino.text.foreign_text import IN_QUESTIONS, Quoting
 
 if TYPE_CHECKING:
     from .answer_reader import AnswerReader

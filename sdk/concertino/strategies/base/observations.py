@@ -122,9 +122,10 @@ def round_message(
     remaining: Mapping[str, float] | None,
     tokens: int | None = None,
     prompt: PromptForm = "full",
+    quoting: Quoting = FOREIGN,
 ) -> Message:
     """The message of `render_round`; made when somebody needs its text, if the results have to be read for it."""
-    make = partial(render_round, observations, list(names), remaining, tokens, prompt)
+    make = partial(render_round, observations, list(names), remaining, tokens, prompt, quoting)
     return LateMessage.of_late("user", make) if any_late(observations) else Message("user", make())
 
 
