@@ -1,6 +1,15 @@
 """What a language model wrote, read: JSON, tool calls in the dialects of models, and answers that mean the same."""
 
 from .answers import answer_key, boxed, same_answer
+from .foreign_text import (
+    Quoting,
+    ToolQuoting,
+    break_control_tokens,
+    is_control_token,
+    quote_data,
+    quote_foreign,
+    quoting,
+)
 from .json import ReadingError, read_json
 from .tool_calls import (
     NAMELESS,
@@ -14,11 +23,18 @@ from .tool_calls import (
 
 __all__ = [
     "NAMELESS",
+    "Quoting",
     "ReadingError",
     "TextCall",
+    "ToolQuoting",
     "answer_key",
     "boxed",
+    "break_control_tokens",
     "cut_blocks",
+    "is_control_token",
+    "quote_data",
+    "quote_foreign",
+    "quoting",
     "read_json",
     "read_tool_call",
     "read_tool_calls",

@@ -16,10 +16,11 @@ Invariant: quoting only inserts, so nothing can be joined into a mark; quoted tw
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
-from .control_tokens import CONTROL
+from .control_tokens import BEHIND_BRACKETS, IN_ANGLES, IN_BRACKETS
 
 TAGS = (
     *("think", "thinking", "reasoning", "reflection", "answer", "observation", "budget", "tools"),
@@ -28,8 +29,17 @@ TAGS = (
 """Tags, as patterns, that strategies and chat templates write; never those of foreign text."""
 
 # Behind a letter it is part of a path, unless the letter is that of a JSON escape.
-_SWITCH = r"|(?:(?<![\w/.<＜\\])|(?<=\\[nrt]))/(?=(?:no_?)?think\b)"
-_ROUNDS = r"|\[(?=… \d{1,9} earlier rounds left out …\])"
+_SWITCH = r"(?<=/)(?:(?<![\w/.<＜\\]/)|(?<=\\[nrt]/))(?=(?:no_?)?think\b)"
+_ROUNDS = r"(?<=\[)(?=… \d{1,9} earlier rounds left out …\])"
+
+
+def _first_of(in_angles: str, more: Iterable[str] = ()) -> re.Pattern[str]:
+    """The first character of a mark."""
+    # A set of characters first: the engine then passes over all others as fast as it can.
+    ends = [rf"(?<=[<＜])(?={in_angles})", rf"(?<=\[)(?={IN_BRACKETS})", rf"(?<=\])(?={BEHIND_BRACKETS})", *more]
+    return re.compile(rf"[<＜\[\]/](?:{'|'.join(ends)})")
+
+
 QUESTION_LINES = (
     r"what calls returned\s*:",
     r"(?:parse|exec)_err[: ]",
@@ -58,10 +68,10 @@ class Quoting:
 
     def __init__(self, tags: Iterable[str] = (), lines: Iterable[str] = (), *, only: bool = False) -> None:
         names = "|".join((*(() if only else TAGS), *tags))
-        tag = rf"|[<＜](?=(?i:/?(?:(?:{names})\b|(?:function|parameter)=)))"
-        self._marks = re.compile(f"{CONTROL}{tag}" + ("" if only else _SWITCH + _ROUNDS))
+        tag = rf"(?i:/?(?:(?:{names})\b|(?:function|parameter)=))"
+        self._marks = _first_of(f"{IN_ANGLES}|{tag}", () if only else (_SWITCH, _ROUNDS))
         begin = "|".join(lines)
-        self._lines = re.compile(rf"((?:\A|[{_BREAKS}])[{_BLANKS}]*)(?=(?:{begin}))", re.IGNORECASE) if begin else None
+        self._lines = re.compile(rf"([{_BREAKS}][{_BLANKS}]*)(?=(?i:{begin}))") if begin else None
 
     def marked(self, text: str) -> bool:
         """Whether a text holds a control token or a tag, whatever its lines begin with."""
@@ -70,7 +80,8 @@ class Quoting:
     def text(self, foreign: str) -> str:
         """A text as it may stand in a prompt."""
         found = self._marks.sub(r"\g<0>\\", foreign) if _may_hold(foreign) else foreign
-        return found if self._lines is None else self._lines.sub(r"\1\\", found)
+        # The beginning of a text is the beginning of a line, so a line break stands before it meanwhile.
+        return found if self._lines is None else self._lines.sub(r"\1\\", f"\n{found}")[1:]
 
     def json(self, encoded: str) -> str:
         """JSON text as it may stand in a prompt, on one line; it reads back as the same data."""
@@ -106,7 +117,7 @@ IN_QUESTIONS = quoting((), QUESTION_LINES)
 quote_foreign = FOREIGN.text
 """Foreign text as it may stand in any prompt: no control token, and no tag of a strategy."""
 
-_CONTROL = re.compile(CONTROL)
+_CONTROL = _first_of(IN_ANGLES)
 
 
 def break_control_tokens(text: str) -> str:
@@ -114,6 +125,42 @@ def break_control_tokens(text: str) -> str:
 
     For the door of a model server, behind which a chat template writes control tokens of its own.
     """
-    if "<" not in text and "[" not in text and "]" not in text and (text.isascii() or "＜" not in text):
-        return text
-    return _CONTROL.sub(r"\g<0>\\", text)
+    return _CONTROL.sub(r"\g<0>\\", text) if _may_hold(text) else text
+
+
+def is_control_token(token: str) -> bool:
+    """Whether a token, such as one that was added to a tokenizer, is one that foreign text never has."""
+    return _CONTROL.match(token) is not None
+
+
+def quote_data(data: Any, quote: Callable[[str], str] = quote_foreign) -> Any:
+    """JSON data with every text in it quoted, names too; the very data where nothing is to be quoted."""
+    if isinstance(data, str):
+        return quote(data)
+    if isinstance(data, Mapping):
+        pairs = {quote(key) if isinstance(key, str) else key: quote_data(value, quote) for key, value in data.items()}
+        same = all(new is old for new, old in zip(pairs.values(), data.values(), strict=False))
+        return data if same and pairs.keys() == data.keys() else pairs
+    if isinstance(data, (list, tuple)):
+        items = [quote_data(item, quote) for item in data]
+        return data if all(new is old for new, old in zip(items, data, strict=True)) else items
+    return data
+
+
+class ToolQuoting:
+    """Quotes the function objects of requests; those of the last request are known, for most requests have the same."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Sequence[Any], Sequence[Any]] = ((), ())
+
+    def __call__(self, tools: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """The function objects without control tokens and tags."""
+        functions = [tool.get("function", tool) for tool in tools]
+        known, quoted = self._known
+        if len(known) != len(functions) or any(new is not old for new, old in zip(functions, known, strict=True)):
+            quoted = [quote_data(function) for function in functions]
+            self._known = functions, quoted
+        return [
+            tool if new is old else {**tool, "function": new} if "function" in tool else new
+            for tool, new, old in zip(tools, quoted, functions, strict=True)
+        ]
