@@ -43,7 +43,7 @@ def _first_of(in_angles: str, more: Iterable[str] = ()) -> re.Pattern[str]:
 QUESTION_LINES = (
     r"what calls returned\s*:",
     r"(?:parse|exec)_err[: ]",
-    r"\d+(?:\.\d+)? (?:ok|parse_err|exec_err|timeout)\b",
+    r"[\w.-]{1,40} (?-i:OK|PARSE_ERR|EXEC_ERR|TIMEOUT)\b",
 )
 """Beginnings of lines that no question may have: results of earlier calls, and statuses."""
 

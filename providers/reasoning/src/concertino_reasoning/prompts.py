@@ -6,7 +6,7 @@ a block with a name. Invariant: text from elsewhere cannot open or close such a 
 
 from __future__ import annotations
 
-from concertino.text import quoting
+from concertino.text import Quoting
 
 _BLOCKS = (
     "task",
@@ -22,7 +22,8 @@ _BLOCKS = (
     "wanted",
     "views",
 )
-_QUOTING = quoting(_BLOCKS)
+# A solution has `<reasoning>` and `<answer>` of its own, which stay.
+_QUOTING = Quoting((*_BLOCKS, "think", "tool_calls?", "tool_responses?", "tools"), only=True)
 
 FORMAT = (
     "Write how you get there between <reasoning> and </reasoning>, then the answer alone between <answer> and "
