@@ -25,12 +25,13 @@ from .control_tokens import BEHIND_BRACKETS, IN_ANGLES, IN_BRACKETS
 TAGS = (
     *("think", "thinking", "reasoning", "reflection", "answer", "observation", "budget", "tools"),
     *("tool_calls?", "tool_responses?", "tool_results?", "function_calls?", "invoke", "arg_key", "arg_value"),
+    *("conversation_history", "user_query", "required_arguments", r"agent_(?:id|name|description|input|output_id)"),
 )
 """Tags, as patterns, that strategies and chat templates write; never those of foreign text."""
 
 # Behind a letter it is part of a path, unless the letter is that of a JSON escape.
 _SWITCH = r"(?<=/)(?:(?<![\w/.<＜\\]/)|(?<=\\[nrt]/))(?=(?:no_?)?think\b)"
-_ROUNDS = r"(?<=\[)(?=… \d{1,9} earlier rounds left out …\])"
+_ROUNDS = r"(?<=\[)(?=(?i:… \d{1,9} earlier rounds))"
 
 
 def _first_of(in_angles: str, more: Iterable[str] = ()) -> re.Pattern[str]:

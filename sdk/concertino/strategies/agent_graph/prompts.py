@@ -7,6 +7,7 @@ what it knows. A brief prompt leaves out what such a model knows: all but the ag
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -18,10 +19,11 @@ from concertino.strategies.base.members import Offer, Offers, types_of
 from concertino.strategies.base.observations import render_round
 from concertino.text.foreign_text import QUESTION_LINES, quoting
 
+_WORD = re.compile(r"[A-Za-z_][\w.-]*")
 DoM = Literal["low", "high"]
 
 QUOTING = quoting(
-    (r"agent(?:_id|_name|_description|_input|_output_id)?", "edge", "from", "to", "required_arguments"),
+    ("agent", "edge", "from", "to"),
     (*QUESTION_LINES, r"original task\s*:", r"current sub-?task\s*:"),
 )
 """How what others wrote is quoted here."""
@@ -134,9 +136,13 @@ def _agents(tools: Sequence[Mapping[str, Any]]) -> str:
                 text = {"type": "string", "description": _meaning(schema)}
                 lines.append(f"  <agent_input> {_described(text, needed)}")
             else:
-                # A name may hold a line break or a tag of its own, as any name of JSON may.
-                lines.append(f"  <{QUOTING.text(' '.join(name.split()))}> {_described(schema, needed)}")
+                lines.append(f"  {_argument_tag(name)} {_described(schema, needed)}")
     return "\n".join(lines)
+
+
+def _argument_tag(name: str) -> str:
+    """The tag of an argument; a name that is no word may hold anything, line breaks and tags too."""
+    return f"<{name}>" if _WORD.fullmatch(name) else QUOTING.text(f"<{' '.join(name.split())}>")
 
 
 def _input_of(offer: Offer) -> dict[str, str]:

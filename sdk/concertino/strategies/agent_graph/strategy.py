@@ -79,8 +79,7 @@ class AgentGraph(Strategy):
         """Graphs that may run."""
         return self.max_unreadable_replies
 
-    @property
-    def quoting(self) -> Quoting:
+    def quoting(self, tools: Sequence[Mapping[str, Any]] = ()) -> Quoting:
         return prompts.QUOTING
 
     @property
@@ -125,7 +124,7 @@ class AgentGraphMachine(Conversation):
         self.sink = ""
         form = (settings.dom, settings.prepend_task, settings.max_agents, settings.prompt)
         system = made_once(self.tools, prompts.system_prompt, *form)
-        self.messages = [Message("system", system), Message("user", settings.quoting.text(context.question))]
+        self.messages = [Message("system", system), Message("user", settings.quoting().text(context.question))]
 
     # -- replies and observations ----------------------------------------------------------------------------------
 

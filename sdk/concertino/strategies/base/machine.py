@@ -345,9 +345,12 @@ class Strategy(ABC):
             if value < lowest:
                 raise UsageError(f"{place}: expected at least {lowest}")
 
-    @property
-    def quoting(self) -> Quoting:
-        """How questions and earlier turns are quoted, so that they hold no mark of the strategy's own prompts."""
+    def quoting(self, tools: Sequence[Mapping[str, Any]] = ()) -> Quoting:
+        """How questions and earlier turns are quoted, so that they hold no mark of the strategy's own prompts.
+
+        Args:
+            tools: function objects on offer, for a strategy whose marks have their names.
+        """
         return IN_QUESTIONS
 
     @property

@@ -110,7 +110,7 @@ class TextMachine(Conversation):
 
     def __init__(self, settings: TextStrategy, context: TaskContext) -> None:
         super().__init__(settings, context)
-        question = settings.quoting.text(context.question)
+        question = settings.quoting().text(context.question)
         self.messages = [Message("system", settings.system_prompt(context)), Message("user", question)]
 
     def on_reply(self, reply: Reply) -> None:

@@ -100,9 +100,10 @@ class DependencyPlan(Strategy):
     def named_members(self) -> Sequence[str]:
         return tuple(self.tools.values())
 
-    @property
-    def quoting(self) -> Quoting:
-        return prompts.quoting_for((*_SEARCH_TAGS, *self.tools))
+    def quoting(self, tools: Sequence[Mapping[str, Any]] = ()) -> Quoting:
+        return prompts.quoting_for(
+            made_once(tools, resolve_call_tags, tuple(self.tools.items())) if tools else self.tools
+        )
 
     @property
     def limits(self) -> RunLimits:

@@ -23,7 +23,6 @@ from concertino.strategies.base.history import compacted, size_of
 from concertino.strategies.base.machine import Ask, Done, RunLimits, Strategy, TaskContext
 from concertino.strategies.base.observations import render_each, render_remaining, round_message
 from concertino.strategies.base.references import Sources, fill_call, fill_text, place_of
-from concertino.text.foreign_text import Quoting
 
 from . import prompts
 from .format import RoundText, check_round, read_ahead, read_round, write_ending, write_round
@@ -92,10 +91,6 @@ class ParallelRounds(Strategy):
         return ParallelRoundsMachine(self.within(context), context)
 
     @property
-    def quoting(self) -> Quoting:
-        return prompts.QUOTING
-
-    @property
     def limits(self) -> RunLimits:
         """Rounds, and calls in one of them."""
         return RunLimits(self.max_rounds, self.max_parallel)
@@ -147,7 +142,7 @@ class ParallelRoundsMachine(Conversation):
             settings.direct,
             settings.boxed_answers,
         )
-        question = settings.quoting.text(context.question)
+        question = settings.quoting().text(context.question)
         if settings.show_budget:
             question += render_remaining(context.remaining)
         self.messages = [Message("system", system), Message("user", question)]
@@ -168,7 +163,7 @@ class ParallelRoundsMachine(Conversation):
     def _record(self) -> list[Message]:
         """The run as the summariser reads it."""
         history = "\n\n".join(prompts.RECORD.text(message.text) for message in self.messages[2:] if message.text)
-        question = self.settings.quoting.text(self.question)
+        question = self.settings.quoting().text(self.question)
         text = f"<conversation_history>\n{history}\n</conversation_history>\n<user_query>\n{question}\n</user_query>"
         system = prompts.summariser_prompt(self.settings.boxed_answers)
         return [Message("system", system), Message("user", text)]
@@ -273,10 +268,10 @@ class ParallelRoundsMachine(Conversation):
         names: Sequence[str] = [self._label(call) for call in calls] if own.prompt == "brief" else self.names
         if not self.native_ids:
             observations, names = self._told(observations, names)
-            shown = round_message(observations, names, remaining, own.observation_tokens, own.prompt, prompts.QUOTING)
+            shown = round_message(observations, names, remaining, own.observation_tokens, own.prompt)
             self.messages.append(shown)
             return
-        texts = render_each(observations, names, own.observation_tokens, own.prompt, prompts.QUOTING)
+        texts = render_each(observations, names, own.observation_tokens, own.prompt)
         for native_id, text in zip(self.native_ids, texts, strict=True):
             self.messages.append(Message("tool", text, call_id=native_id))
         if remaining:

@@ -7,7 +7,7 @@ planner/programmer  a script that prints actions, and a plan; an environment act
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from concertino.text.foreign_text import Quoting, break_control_tokens
 
@@ -196,9 +196,9 @@ def hand_back(messages: Sequence[str]) -> str:
     )
 
 
-def tell_mismatch(number: int, given: str, expected: str, got: str, quoted: Quoting) -> str:
+def tell_mismatch(number: int, test: Mapping[str, str], got: str, quoted: Quoting) -> str:
     """A test that did not match."""
-    given, expected, got = (quoted.text(_cut(text)) for text in (given, expected, got))
+    given, expected, got = (quoted.text(_cut(text)) for text in (test["input"], test["output"], got))
     return f"Test {number}, input:\n{given}\nexpected output:\n{expected}\nthe program gave:\n{got}"
 
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from concertino.core.observation import Observation
+from concertino.core.observation import Observation, Status
 from concertino.strategies.base.machine import Utterance
-from concertino.text.foreign_text import IN_QUESTIONS, Quoting, quoting
+from concertino.text.foreign_text import IN_QUESTIONS, QUESTION_LINES, Quoting, quoting
 
 # Characters; a history holds several of these for each turn.
 _SHOWN = 3_000
@@ -64,8 +64,14 @@ def printed(observation: Observation) -> str:
 
 
 def shown_result(saying: Utterance) -> str:
-    """What the calls of a role gave; an output can show no status, which only a failed call has."""
-    return IN_QUESTIONS.text(saying.result) if saying.ok else saying.result
+    """What the calls of a role gave, as a prompt shows it."""
+    return with_own_status(saying.result, bool(saying.ok))
+
+
+def with_own_status(given: str, ok: bool) -> str:
+    """What calls gave without the statuses in it; only of a failed call the begin is one, which `printed` wrote."""
+    own = "" if ok else next((status for status in Status if given.startswith(status)), "")
+    return own + IN_QUESTIONS.text(given[len(own) :])
 
 
 def _end(text: str) -> str:
@@ -82,10 +88,15 @@ def clipped(text: str, limit: int = _SHOWN) -> str:
     return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...] {text[-half:]}"
 
 
-def quoting_for(roles: Iterable[str]) -> Quoting:
-    """How what others wrote is quoted for these roles: no line of it begins like one of a record, or of its tests."""
+def quoting_for(roles: Iterable[str], *, questions: bool = False) -> Quoting:
+    """How what others wrote is quoted for these roles: no line of it begins like one of a record, or of its tests.
+
+    Args:
+        questions: no line begins with a status either; a result may, for a failed one has its own.
+    """
     names = "|".join(map(re.escape, roles))
-    return quoting(("test",), (*_MARKS, rf"(?:{names}) (?:wrote|got back|could not be read)\s*:"))
+    lines = (*_MARKS, rf"(?:{names}) (?:wrote|got back|could not be read)")
+    return quoting(("test",), (*QUESTION_LINES, *lines) if questions else lines)
 
 
 def tell_history(records: Sequence[TurnRecord], last: int, quoted: Quoting) -> str:

@@ -23,7 +23,7 @@ from concertino.text.foreign_text import IN_QUESTIONS, Quoting
 from . import prompts
 from .document import to_document
 from .format import RoleText, read_role_text
-from .record import TurnRecord, clipped, printed, quoting_for, shown_result, shown_value, tell_history
+from .record import TurnRecord, clipped, printed, quoting_for, shown_result, shown_value, tell_history, with_own_status
 from .role import Agree, PassTests, ReachGoal, Role, Workflow
 from .template import COMMON, FIELDS, fill_template
 
@@ -293,6 +293,10 @@ class RoleWorkflowMachine(Machine):
         """How what others wrote is quoted in prompts."""
         return quoting_for(role.name for role in self.settings.roles)
 
+    def _quoted(self, text: str) -> str:
+        """What others wrote, in a sentence of the workflow's own."""
+        return self._quoting.text(IN_QUESTIONS.text(text))
+
     def _tool_lines(self, role: Role) -> str:
         """The tools that a role may call, one JSON object per line."""
         return function_lines(tool for tool in self.tools if role.may_call(tool["function"]["name"]))
@@ -330,7 +334,7 @@ class RoleWorkflowMachine(Machine):
         what = "the result of" if part == "result" else "the word of"
         if value is None:
             return f"{what} {name} is missing"
-        return f"{what} {name} is {self._quoting.text(clipped(shown_value(value).strip(), 400))}"
+        return f"{what} {name} is {self._quoted(clipped(shown_value(value).strip(), 400))}"
 
     def _missing(self, until: PassTests | ReachGoal) -> list[str]:
         """Roles of the ending without a readable word; an action counts in its own turn only."""
@@ -369,7 +373,9 @@ class RoleWorkflowMachine(Machine):
         assert isinstance(until, PassTests)
         tests = self.said[until.tests].value
         failed = [
-            prompts.tell_mismatch(number, test["input"], test["output"], printed(one), self._quoting)
+            prompts.tell_mismatch(
+                number, test["input"], test["output"], with_own_status(printed(one), one.ok), self._quoting
+            )
             for number, (test, one) in enumerate(zip(tests, seen, strict=True), 1)
             if not (one.ok and same_output(printed(one), test["output"]))
         ]
@@ -381,7 +387,7 @@ class RoleWorkflowMachine(Machine):
     def _stepped(self, until: ReachGoal, seen: Observation) -> None:
         environment = _environment_state(seen)
         if environment is None:
-            self._turn_over(self._quoting.text(f"the environment did not take it: {printed(seen)}"))
+            self._turn_over(self._quoted(f"the environment did not take it: {printed(seen)}"))
             return
         value = self.said[until.action].value
         self.actions.extend(value if isinstance(value, list) else [value])
@@ -390,7 +396,7 @@ class RoleWorkflowMachine(Machine):
         if environment.done:
             self._end("answered")
         else:
-            self._turn_over(self._quoting.text(environment.observation))
+            self._turn_over(self._quoted(environment.observation))
 
     def _turn_over(self, outcome: str) -> None:
         said = tuple((name, saying) for name, saying in self.said.items() if saying.turn == self.turn)

@@ -85,9 +85,8 @@ class RoleWorkflow(Workflow, Strategy):
         """The roles in the order of a turn, each with the role of the pool that speaks."""
         return {role.name: role.speaker for role in self.roles}
 
-    @property
-    def quoting(self) -> Quoting:
-        return quoting_for(role.name for role in self.roles)
+    def quoting(self, tools: Sequence[Mapping[str, Any]] = ()) -> Quoting:
+        return quoting_for((role.name for role in self.roles), questions=True)
 
     @property
     def limits(self) -> RunLimits:

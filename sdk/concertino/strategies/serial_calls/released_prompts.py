@@ -36,7 +36,7 @@ _MARKS = (
 IN_NOTEBOOK = quoting(("message", "preference"), (*QUESTION_LINES, *_MARKS))
 """How a problem, a document and an attempt are quoted: no line of them begins like one of the prompt's own."""
 
-IN_FENCES = quoting(("message", "preference"), (*_MARKS, "```"))
+IN_FENCES = quoting(("message", "preference"), (*QUESTION_LINES, *_MARKS, "```"))
 """The same for code and its output, which no fence of their own may end."""
 
 Variant = Literal["train", "hle", "frames"]

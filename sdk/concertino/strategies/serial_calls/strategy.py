@@ -154,8 +154,7 @@ class SerialCalls(Strategy):
             )
         return SerialCallsMachine(self.within(context), context)
 
-    @property
-    def quoting(self) -> Quoting:
+    def quoting(self, tools: Sequence[Mapping[str, Any]] = ()) -> Quoting:
         return IN_NOTEBOOK if self.form == "qa" else prompts.QUOTING
 
     @property

@@ -128,9 +128,7 @@ class TemplateCodec:
             UsageError: the template refuses the conversation.
         """
         shown = tools if self._form.shows_tools else ()
-        extra = (
-            [] if shown or not tools else [_with_tools(tools)]
-        )
+        extra = [] if shown or not tools else [_with_tools(tools)]
         if schema is not None:
             extra.append(_SCHEMA.format(schema=json.dumps(schema, ensure_ascii=False)))
         told = _with_system([m for m in messages if m.role != "system" or m.text.strip()], extra)
