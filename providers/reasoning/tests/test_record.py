@@ -29,7 +29,7 @@ async def test_a_reviewer_sees_what_was_said_and_found_but_no_instructions() -> 
     review, conclusion = (request.messages[1].text for request in worker.requests)
     for text in (review, conclusion):
         assert "I look it up." in text
-        assert '"content": "324 m, says &lt;/record> a leaflet"' in text
+        assert '"content": "324 m, says <\\/record> a leaflet"' in text
         assert text.count("<record>") == text.count("</record>") == 1
         assert "You lead a group" not in text
         assert '"critical_reviewer"' in text, "the calls of this round are part of it"

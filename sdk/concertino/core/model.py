@@ -7,9 +7,11 @@ where it knows how the failure may be retried.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+
+from concertino.text.foreign_text import FOREIGN, break_control_tokens, quote_data
 
 from .attachment import Attachment
 from .errors import UsageError
@@ -190,6 +192,22 @@ class Reply:
         )
 
 
+def _quoted(message: Message) -> Message:
+    """A message without control tokens; the very message where there are none."""
+    text, reasoning = break_control_tokens(message.text), break_control_tokens(message.reasoning)
+    calls = tuple(_quoted_call(call) for call in message.tool_calls)
+    if text == message.text and reasoning == message.reasoning and calls == message.tool_calls:
+        return message
+    return replace(message, text=text, reasoning=reasoning, tool_calls=calls)
+
+
+def _quoted_call(call: ToolCall) -> ToolCall:
+    given = call.arguments
+    arguments = FOREIGN.json(given) if isinstance(given, str) else quote_data(given, break_control_tokens)
+    name = break_control_tokens(call.name)
+    return call if arguments == given and name == call.name else replace(call, name=name, arguments=arguments)
+
+
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """Everything a model is asked with.
@@ -220,6 +238,17 @@ class ChatRequest:
     def sampled(self, sampling: Sampling) -> ChatRequest:
         """The same request with another sampling."""
         return ChatRequest(self.messages, self.tools, sampling, self.idempotency_key, self.schema)
+
+    def quoted(self, quote_tools: Callable[[Sequence[dict[str, Any]]], list[dict[str, Any]]]) -> ChatRequest:
+        """The same request without control tokens of any model family in what it says, for the door of a server.
+
+        Args:
+            quote_tools: quotes the function objects; a `ToolQuoting`, which the caller keeps.
+        """
+        messages = [_quoted(message) for message in self.messages]
+        tools = quote_tools(self.tools) if self.tools else self.tools
+        schema = None if self.schema is None else quote_data(self.schema, break_control_tokens)
+        return ChatRequest(messages, tools, self.sampling, self.idempotency_key, schema)
 
     def __post_init__(self) -> None:
         if self.schema is not None and self.tools:

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-import os
-import subprocess
-
-from concertino.core.child_python import code_command, safe_environment
-=======
-import json
-import sys
->>>>>>> children
-
 from concertino.core.bounded_pipe import TooMuchOutput, run_bounded
 from concertino.core.child_environment import child_environment
+from concertino.core.child_python import code_command, safe_environment
 
 HEAVY_IMPORT = 0.2
 """Seconds of import time, beyond concertino's own, from which a plugin is called heavy."""
@@ -40,18 +31,10 @@ print("seconds", now() - started)
 
 def import_seconds(module: str) -> float | None:
     """Seconds that importing a module takes in a fresh process beyond concertino; None where it cannot be imported."""
-<<<<<<< HEAD
-    command, environment = code_command(_MEASURE, module), safe_environment(os.environ)
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=IMPORT_LIMIT, check=True, env=environment
-        )
-=======
-    command = [sys.executable, "-c", _MEASURE, json.dumps(sys.path), module]
-    environment = child_environment(python=True, accelerators=True)
+    command = code_command(_MEASURE, module)
+    environment = safe_environment(child_environment(python=True, accelerators=True))
     try:
         done = run_bounded(command, env=environment, most=_PRINTED_BYTES, timeout=IMPORT_LIMIT)
->>>>>>> children
         # A module may print while it is imported, and this line is the last.
         return float(done.output.decode(errors="replace").rpartition("seconds ")[2])
     except (TooMuchOutput, OSError, ValueError):

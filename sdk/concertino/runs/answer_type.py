@@ -20,9 +20,11 @@ from concertino.core.errors import SpecError, UsageError
 from concertino.core.model import Message
 from concertino.members.value_type import ValueType
 from concertino.schema import InstanceRefused, SchemaRefused, compile_schema, explain, guard_instance
+from concertino.text.foreign_text import quoting
 from concertino.text.json import JsonReading, ReadingError, read_json
 
 _EXPLAINED = 1000
+_QUOTING = quoting((), (r"question\s*:", r"answer\s*:", r"why it cannot be given\s*:", r"what is wrong with it\s*:"))
 """Characters that a model is told at most about what is wrong: five places, and an example where it fits."""
 _CORRECT = (
     "You bring an answer into the form that a program needs. Write one JSON value that satisfies the JSON schema, and "
@@ -110,6 +112,7 @@ def correction(schema: Mapping[str, Any] | None, question: str, text: str, wrong
         text: the answer as it was written.
         wrong: what is wrong with it.
     """
+    question, text, wrong = map(_QUOTING.text, (question, text, wrong))
     if schema is None:
         asked = f"Question:\n{question}\n\nAnswer:\n{text}\n\nWhy it cannot be given: {wrong}\n\nWrite the answer now."
         return [Message("system", _WRITE_AGAIN), Message("user", asked)]

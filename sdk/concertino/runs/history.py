@@ -21,6 +21,7 @@ from concertino.core.attachment import Attachment, File, Image
 from concertino.core.errors import UsageError
 from concertino.core.model import Message
 from concertino.strategies.base.history import OBSERVED, cut
+from concertino.text.foreign_text import FOREIGN, IN_QUESTIONS
 
 if TYPE_CHECKING:
     from .run import Run
@@ -58,8 +59,13 @@ def read_history(given: Any) -> tuple[tuple[Message, ...], tuple[Attachment, ...
 def after_run(run: Run) -> tuple[Message, ...]:
     """The history after a run: what the run was given, and its own turn."""
     earlier = tuple(Message.from_json(item) for item in run.setup.get("history", ()))
-    question = run.question + observed_text(run)
+    question = quoted_question(run.question) + observed_text(run)
     return (*earlier, Message("user", question), Message("assistant", said_by(run.answer, run.stop)))
+
+
+def quoted_question(question: str) -> str:
+    """A question as a history has it: what looks like results of calls below it is only text."""
+    return IN_QUESTIONS.text(question)
 
 
 def said_by(answer: str | None, stop: str) -> str:
@@ -75,7 +81,8 @@ def observed_text(run: Run) -> str:
             arguments = json.dumps(call.data, ensure_ascii=False)
             result = seen.error.message if seen.error is not None else json.dumps(seen.content, ensure_ascii=False)
             what = f"{cut(arguments, OBSERVATION_TOKENS)} {seen.status.value}: {cut(result, OBSERVATION_TOKENS)}"
-            lines.append(f"{seen.call_id} {call.name} {what}")
+            # One line for each call, whatever a name or an error holds.
+            lines.append(FOREIGN.text(" ".join(f"{seen.call_id} {call.name} {what}".split())))
     return OBSERVED + "\n".join(lines) if lines else ""
 
 
@@ -90,6 +97,8 @@ def _message(item: Any, place: str) -> Message:
         raise UsageError(f"{place} is a system message; give its text as instructions=")
     if message.role not in ("user", "assistant", "tool"):
         raise UsageError(f"{place} has the role {message.role!r}; expected 'user', 'assistant' or 'tool'")
+    if message.role == "user" and (text := quoted_question(message.text)) != message.text:
+        message = replace(message, text=text)
     marks = [attachment.mark for attachment in message.attachments if attachment.mark not in message.text]
     return replace(message, text="\n".join((message.text, *marks))) if marks else message
 
@@ -135,7 +144,7 @@ def _folded(messages: Iterable[Message]) -> list[Message]:
             if asked < 0:
                 continue
             text = found[asked].text
-            more = cut(message.text, OBSERVATION_TOKENS)
+            more = FOREIGN.text(cut(" ".join(message.text.split()), OBSERVATION_TOKENS))
             found[asked] = Message("user", f"{text}\n{more}" if OBSERVED in text else f"{text}{OBSERVED}{more}")
         elif found and found[-1].role == message.role:
             found[-1] = Message(message.role, f"{found[-1].text}\n\n{message.text}")

@@ -260,7 +260,7 @@ class Orchestrator(Generic[OutputT]):
             check_listener(on_event)
             check_guards(self.guards, pool)
             check_budget(pool, budget)
-            given = self._given(strategy, RunContext(run_id, asked, deps), history, stream_text, attached)
+            given = self._given(strategy, pool, RunContext(run_id, asked, deps), history, stream_text, attached)
             check_attachments(pool, given.attachments)
             space = action_space(pool, strategy, asked)
             machine = self._begin(strategy, asked, space, budget, self.sampling)
@@ -307,7 +307,7 @@ class Orchestrator(Generic[OutputT]):
         strategy = self._following(pool)
         check_budget(pool, budget)
         run_id = run_id or new_run_id()
-        given = self._given(strategy, RunContext(run_id, asked, deps), history, False, attached)
+        given = self._given(strategy, pool, RunContext(run_id, asked, deps), history, False, attached)
         check_attachments(pool, given.attachments)
         space = action_space(pool, strategy, asked)
         machine = self._begin(strategy, asked, space, budget, self.sampling)
@@ -514,7 +514,7 @@ class Orchestrator(Generic[OutputT]):
         history = [Message.from_json(item) for item in known.setup.get("history", ())]
         # Instructions as they were then: a function might say something else today.
         strategy = self._following(pool)
-        frame = Frame.of(strategy, known.setup.get("instructions", ""), history, self._answer_schema)
+        frame = Frame.of(strategy, known.setup.get("instructions", ""), history, self._answer_schema, pool.functions)
         facts = known.facts
         given = RunInput(
             frame,
@@ -580,6 +580,7 @@ class Orchestrator(Generic[OutputT]):
     def _given(
         self,
         strategy: Strategy,
+        pool: Pool,
         context: RunContext[Any],
         history: History,
         streams: bool,
@@ -597,7 +598,7 @@ class Orchestrator(Generic[OutputT]):
         session = history.name if isinstance(history, Session) else ""
         instructions = instructions_text(self.instructions, context)
         messages, earlier = read_history(history)
-        frame = Frame.of(strategy, instructions, messages, self._answer_schema)
+        frame = Frame.of(strategy, instructions, messages, self._answer_schema, pool.functions)
         attached = (*earlier, *attached)
         return RunInput(
             frame, self.answer_type, context.deps, streams, self.approve, session=session, attachments=attached

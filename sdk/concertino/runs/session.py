@@ -33,7 +33,7 @@ from concertino.traces.journal_errors import JournalExists, JournalLocked
 from concertino.traces.journal_reader import read_journal
 from concertino.traces.trace import VERSION
 
-from .history import observed_text, said_by
+from .history import observed_text, quoted_question, said_by
 
 if TYPE_CHECKING:
     from concertino.core.attachment import Attachment
@@ -144,7 +144,10 @@ class Session:
     def messages(self) -> tuple[Message, ...]:
         """The conversation as a run is told of it."""
         pairs = [
-            (Message("user", turn.question + turn.observed), Message("assistant", said_by(turn.answer, turn.stop)))
+            (
+                Message("user", quoted_question(turn.question) + turn.observed),
+                Message("assistant", said_by(turn.answer, turn.stop)),
+            )
             for turn in self.turns
         ]
         return tuple(message for pair in pairs for message in pair)

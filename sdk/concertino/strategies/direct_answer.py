@@ -45,7 +45,7 @@ class DirectAnswerMachine(Conversation):
 
     def __init__(self, settings: DirectAnswer, context: TaskContext) -> None:
         super().__init__(settings, context)
-        self.messages = [Message("user", context.question)]
+        self.messages = [Message("user", settings.quoting().text(context.question))]
 
     def _question(self) -> Ask:
         return Ask("orchestrator", self.messages, len(self.messages) - self.asked, whole=True)

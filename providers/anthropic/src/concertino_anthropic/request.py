@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from concertino import Attachment, ChatRequest, FailureClass, Message, ProviderError, ToolCall
-from concertino.text import NAMELESS
+from concertino.text import NAMELESS, ToolQuoting
 
 from .options import LEAST_BUDGET, AnthropicSettings
 from .schema import sayable
@@ -50,6 +50,7 @@ class RequestWriter:
 
     def __init__(self, settings: AnthropicSettings) -> None:
         self._settings = settings
+        self._quote_tools = ToolQuoting()
         lifetime = {"ttl": settings.cache} if settings.cache == "1h" else {}
         self._mark = {"cache_control": {"type": "ephemeral", **lifetime}} if settings.cache else {}
 
@@ -60,6 +61,7 @@ class RequestWriter:
             ProviderError: an attachment is of a type that the API does not take.
         """
         settings = self._settings
+        request = request.quoted(self._quote_tools)
         system, messages = _split(request.messages)
         tools, choice = _tools(request)
         output: dict[str, Any] = {"effort": settings.effort} if settings.effort else {}

@@ -12,11 +12,14 @@ import re
 from typing import Any
 
 from concertino import CallFailed, Context, Cost, Message, Observation, agent
+from concertino.text import quoting
 
 from .tool import SCRIPT_CODES, unfenced
 
 ATTEMPTS = 3
 """Scripts per call, at most: one, and two repairs."""
+
+_QUOTING = quoting(("code", "execution_result"))
 
 INSTRUCTION = """You solve a task by writing one Python script. It runs at once, in an empty folder without a network, \
 and all you learn of it is what it prints.
@@ -59,7 +62,7 @@ async def code_reasoner(subtask: str = "", model_id: str = "", *, ctx: Context) 
     task = subtask.strip() or ctx.question
     if not task:
         raise ValueError("there is no task: give `subtask`")
-    messages = [Message("system", INSTRUCTION), Message("user", task)]
+    messages = [Message("system", INSTRUCTION), Message("user", _QUOTING.text(task))]
     seen: Observation | None = None
     text = ""
     for _ in range(ATTEMPTS):
@@ -74,8 +77,8 @@ async def code_reasoner(subtask: str = "", model_id: str = "", *, ctx: Context) 
             return text
         if seen.error is None or seen.error.code not in _SCRIPT_FAILED:
             raise CallFailed(seen)  # not the script's fault: no other script would do better
-        output = _output(seen.content) or "(nothing)"
-        complaint = _REPAIR.format(status=seen.status.value, cause=seen.error.message, output=output)
+        output = _QUOTING.text(_output(seen.content)) or "(nothing)"
+        complaint = _REPAIR.format(status=seen.status.value, cause=_QUOTING.text(seen.error.message), output=output)
         messages += [Message("assistant", reply), Message("user", complaint)]
     if seen is None:
         raise ValueError(f"the model wrote no script in {ATTEMPTS} replies; ask another model, or rephrase the task")

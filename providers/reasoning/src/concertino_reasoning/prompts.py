@@ -6,7 +6,7 @@ a block with a name. Invariant: text from elsewhere cannot open or close such a 
 
 from __future__ import annotations
 
-import re
+from concertino.text import Quoting
 
 _BLOCKS = (
     "task",
@@ -22,7 +22,8 @@ _BLOCKS = (
     "wanted",
     "views",
 )
-_MARKS = re.compile(rf"<(?=/?(?:{'|'.join(_BLOCKS)})\b)")
+# A solution has `<reasoning>` and `<answer>` of its own, which stay.
+_QUOTING = Quoting((*_BLOCKS, "think", "tool_calls?", "tool_responses?", "tools"), only=True)
 
 FORMAT = (
     "Write how you get there between <reasoning> and </reasoning>, then the answer alone between <answer> and "
@@ -96,7 +97,7 @@ EXTRACT = (
 def block(tag: str, text: str, **attributes: str) -> str:
     """A named part of a message."""
     said = "".join(f' {name}="{_attribute(value)}"' for name, value in attributes.items())
-    return f"<{tag}{said}>\n{_MARKS.sub('&lt;', text)}\n</{tag}>"
+    return f"<{tag}{said}>\n{_QUOTING.text(text)}\n</{tag}>"
 
 
 def _attribute(text: str) -> str:

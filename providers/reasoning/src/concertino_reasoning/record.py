@@ -12,12 +12,15 @@ from __future__ import annotations
 import json
 
 from concertino import Context, Message, Observation
+from concertino.text import quoting
 
 from .solutions import shorten
 
 MOST = 24_000
 """Characters of a record."""
 _MOST_ENTRY = 6_000
+# No line of an entry begins another entry.
+_QUOTING = quoting((), (r"\[(?:orchestrator|results|\d+ earlier)\b",))
 
 
 def write_record(context: Context) -> str:
@@ -40,7 +43,7 @@ def _said(message: Message) -> str:
     calls = [json.dumps({"call": c.name, "arguments": c.arguments}, ensure_ascii=False) for c in message.tool_calls]
     text = "\n".join(filter(None, [message.text.strip(), *calls]))
     who = "orchestrator" if message.role == "assistant" else "results"
-    return f"[{who}]\n{shorten(text, _MOST_ENTRY)}" if text else ""
+    return f"[{who}]\n{_QUOTING.text(shorten(text, _MOST_ENTRY))}" if text else ""
 
 
 def _result(seen: Observation) -> str:
@@ -49,7 +52,8 @@ def _result(seen: Observation) -> str:
         data["error"] = f"{seen.error.code}: {seen.error.message}"
     content = seen.content if isinstance(seen.content, str) else json.dumps(seen.content, ensure_ascii=False)
     text = content if seen.content is not None else ""
-    return f"[results]\n{shorten(json.dumps(data, ensure_ascii=False) + chr(10) + text, _MOST_ENTRY).strip()}"
+    told = shorten(json.dumps(data, ensure_ascii=False) + chr(10) + text, _MOST_ENTRY).strip()
+    return f"[results]\n{_QUOTING.text(told)}"
 
 
 def _fit(entries: list[str]) -> str:

@@ -17,12 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-<<<<<<< HEAD
 from concertino import SpecError, keep_variables, read_secret
-=======
-from concertino import SpecError
 from concertino.executor import child_environment
->>>>>>> children
 
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The ranks that vLLM can be prepared for."""
@@ -228,12 +224,8 @@ class VllmSettings:
             # Compiled code is worth keeping: it stays where torch puts it when it has no scratch folder.
             "TORCHINDUCTOR_CACHE_DIR": str(Path(tempfile.gettempdir()) / f"torchinductor_{_user()}"),
         }
-<<<<<<< HEAD
         keep_variables(dict(self.env))
-        env = {**defaults, **os.environ, **dict(self.env)}
-=======
         env = {**defaults, **child_environment(self.env_from, python=True, accelerators=True), **dict(self.env)}
->>>>>>> children
         env |= {"TMPDIR": str(scratch), "VLLM_RPC_BASE_PATH": str(scratch)}
         # Compilers that are called while it runs lie beside the command, whose environment is not activated.
         env["PATH"] = os.pathsep.join([str(executable.parent), env.get("PATH", os.defpath)])

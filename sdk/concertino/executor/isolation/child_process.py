@@ -27,12 +27,9 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-<<<<<<< HEAD
-from concertino.core.logs import logger_of
-=======
 from concertino.core.bounded_pipe import TAIL_BYTES
 from concertino.core.child_environment import child_environment
->>>>>>> children
+from concertino.core.logs import logger_of
 
 if TYPE_CHECKING:
     import asyncio

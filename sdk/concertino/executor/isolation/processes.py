@@ -11,21 +11,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import threading
 from collections import deque
 from collections.abc import Callable
 from subprocess import PIPE
 from typing import Any
 
-<<<<<<< HEAD
-from concertino.core.child_python import module_command, safe_environment
-from concertino.executor.content import BadResult
-=======
 from concertino.core.bounded_pipe import BoundedLines, TooMuchOutput
 from concertino.core.child_environment import child_environment
+from concertino.core.child_python import module_command, safe_environment
 from concertino.executor.content import MOST_VALUES, BadResult
->>>>>>> children
 from concertino.members.import_path import import_path
 from concertino.text.stranger_json import TooManyValues, read_stranger_json
 
@@ -45,25 +40,12 @@ class WorkerError(Exception):
 class _WorkerProcess:
     """One process, used by one call at a time."""
 
-<<<<<<< HEAD
-    def __init__(self, module: str, qualname: str) -> None:
-=======
     def __init__(self, module: str, qualname: str, env_from: tuple[str, ...]) -> None:
-        # -P: a file in the working folder, such as asyncio.py, must not take the place of a module of Python.
->>>>>>> children
         self.process = ChildProcess(
             module_command("concertino.executor.isolation.worker", module, qualname),
             stdin=PIPE,
             stdout=PIPE,
-<<<<<<< HEAD
-            env=safe_environment(os.environ),
-=======
-            # The worker must find the tool's module where this process finds it; "" means the working folder.
-            env={
-                **child_environment(env_from, python=True),
-                "PYTHONPATH": os.pathsep.join(p or str(Path.cwd()) for p in sys.path),
-            },
->>>>>>> children
+            env=safe_environment(child_environment(env_from, python=True)),
         )
         self._killed = False
         assert self.process.stdout is not None

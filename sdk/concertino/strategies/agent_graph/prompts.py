@@ -7,6 +7,7 @@ what it knows. A brief prompt leaves out what such a model knows: all but the ag
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -16,8 +17,16 @@ from concertino.strategies.base.brief_prompt import PromptForm, member_list
 from concertino.strategies.base.format_issues import report
 from concertino.strategies.base.members import Offer, Offers, types_of
 from concertino.strategies.base.observations import render_round
+from concertino.text.foreign_text import QUESTION_LINES, quoting
 
+_WORD = re.compile(r"[A-Za-z_][\w.-]*")
 DoM = Literal["low", "high"]
+
+QUOTING = quoting(
+    ("agent", "edge", "from", "to"),
+    (*QUESTION_LINES, r"original task\s*:", r"current sub-?task\s*:"),
+)
+"""How what others wrote is quoted here."""
 
 _LOW = """You answer a question yourself, or hand it to one agent.
 
@@ -110,7 +119,8 @@ def system_prompt(
 ) -> str:
     """The system message: the format and the agents on offer."""
     if prompt == "brief":
-        return f"{_BRIEF[dom].format(agents=agents)}\n{member_list(Offers(tools).values(), arguments=_input_of)}"
+        offered = member_list(Offers(tools).values(), arguments=_input_of, quoting=QUOTING)
+        return f"{_BRIEF[dom].format(agents=agents)}\n{offered}"
     text = (_LOW if dom == "low" else _HIGH).format(context=_CONTEXT[prepend_task], agents=agents) + _QUOTE
     return f"{text}\n\nAgents\n{_agents(tools)}"
 
@@ -119,15 +129,20 @@ def _agents(tools: Sequence[Mapping[str, Any]]) -> str:
     """Every member with its arguments, one per line."""
     lines = []
     for offer in Offers(tools).values():
-        lines.append(f"{offer.name}: {' '.join(offer.description.split())}")
+        lines.append(f"{offer.name}: {QUOTING.text(' '.join(offer.description.split()))}")
         for name, schema in offer.properties.items():
             needed = name in offer.required
             if name == offer.input:
                 text = {"type": "string", "description": _meaning(schema)}
                 lines.append(f"  <agent_input> {_described(text, needed)}")
             else:
-                lines.append(f"  <{name}> {_described(schema, needed)}")
+                lines.append(f"  {_argument_tag(name)} {_described(schema, needed)}")
     return "\n".join(lines)
+
+
+def _argument_tag(name: str) -> str:
+    """The tag of an argument; a name that is no word may hold anything, line breaks and tags too."""
+    return f"<{name}>" if _WORD.fullmatch(name) else QUOTING.text(f"<{' '.join(name.split())}>")
 
 
 def _input_of(offer: Offer) -> dict[str, str]:
@@ -147,7 +162,7 @@ def _described(schema: Any, required: bool) -> str:
         if key in schema
     ]
     about = ", ".join([kind, *limits] if required else [kind, "optional", *limits])
-    return f"({about}) {_meaning(schema)}".rstrip()
+    return QUOTING.text(f"({about}) {_meaning(schema)}".rstrip())
 
 
 def _meaning(schema: Any) -> str:
@@ -156,7 +171,7 @@ def _meaning(schema: Any) -> str:
 
 def before_subtask(question: str) -> str:
     """What is put in front of an agent's own task."""
-    return f"Original task: {question}\n\nCurrent sub-task: "
+    return f"Original task: {QUOTING.text(question)}\n\nCurrent sub-task: "
 
 
 def render_faults(text: str, faults: Iterable[FormatIssue]) -> str:
@@ -173,4 +188,4 @@ def render_failure(
 ) -> str:
     """The results of a graph without an answer."""
     text = _BRIEF_FAILED if prompt == "brief" else _FAILED
-    return text.format(sink=sink, results=render_round(observations, ids, remaining, prompt=prompt))
+    return text.format(sink=sink, results=render_round(observations, ids, remaining, prompt=prompt, quoting=QUOTING))

@@ -24,6 +24,7 @@ from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.format_issues import report
 from concertino.strategies.base.machine import Done, RunLimits, Strategy, TaskContext
+from concertino.text.foreign_text import Quoting
 
 from . import prompts
 from .format import GraphReading, read_graph, write_answer, write_graph
@@ -78,6 +79,9 @@ class AgentGraph(Strategy):
         """Graphs that may run."""
         return self.max_unreadable_replies
 
+    def quoting(self, tools: Sequence[Mapping[str, Any]] = ()) -> Quoting:
+        return prompts.QUOTING
+
     @property
     def limits(self) -> RunLimits:
         """Graphs that may run, and agents in one of them."""
@@ -120,7 +124,7 @@ class AgentGraphMachine(Conversation):
         self.sink = ""
         form = (settings.dom, settings.prepend_task, settings.max_agents, settings.prompt)
         system = made_once(self.tools, prompts.system_prompt, *form)
-        self.messages = [Message("system", system), Message("user", context.question)]
+        self.messages = [Message("system", system), Message("user", settings.quoting().text(context.question))]
 
     # -- replies and observations ----------------------------------------------------------------------------------
 

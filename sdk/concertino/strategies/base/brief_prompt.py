@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from concertino.core.errors import UsageError
+from concertino.text.foreign_text import FOREIGN, Quoting
 
 from .members import Offer, types_of
 
@@ -55,6 +56,7 @@ def member_list(
     names: Mapping[str, str] | None = None,
     arguments: Callable[[Offer], Mapping[str, str]] | None = None,
     choices: Callable[[Any], Sequence[str]] = listed_choices,
+    quoting: Quoting = FOREIGN,
 ) -> str:
     """The members, one per line.
 
@@ -62,24 +64,29 @@ def member_list(
         names: what to call a member, where that is not its visible name.
         arguments: for a member, those of its arguments that take a text under another name, with that name.
         choices: the values of an argument by its schema.
+        quoting: of the prompt; a tag that calls a member is none of a card's own.
     """
     called = names or {}
     return "\n".join(
-        _line(offer, called.get(offer.name, offer.name), arguments(offer) if arguments else {}, choices)
+        called.get(offer.name, offer.name) + quoting.text(_line(offer, arguments(offer) if arguments else {}, choices))
         for offer in offers
     )
 
 
-def _line(offer: Offer, name: str, called: Mapping[str, str], choices: Callable[[Any], Sequence[str]]) -> str:
+def _line(offer: Offer, called: Mapping[str, str], choices: Callable[[Any], Sequence[str]]) -> str:
     arguments = ", ".join(
-        (called[key] if key in called else key + _MARKS.get(types_of(schema), "") + _shown(choices(schema)))
+        (
+            called[key]
+            if key in called
+            else " ".join(key.split()) + _MARKS.get(types_of(schema), "") + _shown(choices(schema))
+        )
         + ("" if key in offer.required else "?")
         for key, schema in offer.properties.items()
     )
     price = _PRICE.search(offer.description)
     told = [_first_sentence(offer.description), f"{price[1]}/{price[2]} per M" if price else ""]
     about = " ".join(filter(None, told))
-    return f"{name}({arguments})" + (f": {about}" if about else "")
+    return f"({arguments})" + (f": {about}" if about else "")
 
 
 def _shown(values: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 
 from concertino.core.format_issue import FormatIssue
 from concertino.schema import near_names
+from concertino.text.foreign_text import break_control_tokens, quote_foreign
 
 LIMIT = 20
 """Faults, and repairs, kept of one text."""
@@ -71,12 +72,14 @@ def shown(text: str, limit: int = 60) -> str:
     # Sliced before the split, so that a text of megabytes costs no more than a short one.
     line = " ".join(text[: 4 * limit].split())
     cut = line if len(line) <= limit else line[: limit - 1] + "…"
-    return f'"{cut}"'
+    return f'"{quote_foreign(cut)}"'
 
 
 def report(text: str, issues: Iterable[FormatIssue]) -> str:
     """Faults as a model reads them: one line each, with code, line and words."""
-    return "\n".join(f"- {issue.code} (line {issue.line_of(text)}): {issue.message}" for issue in issues)
+    return break_control_tokens(
+        "\n".join(f"- {issue.code} (line {issue.line_of(text)}): {issue.message}" for issue in issues)
+    )
 
 
 def suggestion(name: str, known: Collection[str]) -> str:

@@ -15,15 +15,17 @@ they have computed.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from concertino.core.errors import UsageError
 from concertino.core.known_secrets import hidden
 from concertino.core.model import Message
+from concertino.text.foreign_text import FOREIGN, Quoting
 
-from .history import compacted_turns
+from .history import OBSERVED, compacted_turns
 from .machine import Ask, Strategy
 
 
@@ -44,13 +46,21 @@ class Frame:
     earlier: tuple[Message, ...] = ()
 
     @classmethod
-    def of(cls, strategy: Strategy, instructions: str, history: Sequence[Message], answer_schema: Any = None) -> Frame:
+    def of(
+        cls,
+        strategy: Strategy,
+        instructions: str,
+        history: Sequence[Message],
+        answer_schema: Any = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+    ) -> Frame:
         """The frame of a run.
 
         Args:
             instructions: of the caller.
             history: earlier turns, user and assistant.
             answer_schema: JSON schema that the answer has to satisfy, None for a text.
+            tools: function objects on offer; no earlier turn can hold the mark of one.
         """
         instructions = hidden(instructions)
         history = [_without_secrets(message) for message in history]
@@ -63,7 +73,8 @@ class Frame:
         limit = getattr(strategy, "history_tokens", None)
         # Half of what the conversation may take: the other half is this run's own.
         kept = compacted_turns(history, limit // 2) if limit else tuple(history)
-        earlier = tuple(_in_form(message, strategy) for message in kept)
+        quoting = strategy.quoting(tools) if kept else FOREIGN
+        earlier = tuple(_in_form(message, strategy, quoting) for message in kept)
         return cls(instructions, "\n\n".join(texts), tuple(history), earlier)
 
     def __bool__(self) -> bool:
@@ -95,15 +106,15 @@ def _without_secrets(message: Message) -> Message:
     return message if text is message.text else replace(message, text=text)
 
 
-def _in_form(message: Message, strategy: Strategy) -> Message:
-    """An earlier answer as this strategy's model writes answers, so that it sees no other form than its own."""
-    if message.role != "assistant":
-        return message
-    try:
-        written = strategy.write_answer(message.text)
-    except UsageError:
-        return message  # a strategy that writes no answers reads plain ones
-    return replace(message, text=written[-1])
+def _in_form(message: Message, strategy: Strategy, quoting: Quoting) -> Message:
+    """An earlier turn as this strategy's model reads it: quoted, and an answer in the form in which it writes one."""
+    # The mark of results below a question was written by `history`, which leaves none in the question itself.
+    question, mark, results = message.text.partition(OBSERVED) if message.role == "user" else (message.text, "", "")
+    text = quoting.text(question) + mark + quoting.text(results)
+    if message.role == "assistant":
+        with suppress(UsageError):  # a strategy that writes no answers reads plain ones
+            text = strategy.write_answer(text)[-1]
+    return message if text == message.text else replace(message, text=text)
 
 
 def instructions_text(given: object, context: Any) -> str:

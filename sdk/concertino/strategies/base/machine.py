@@ -27,6 +27,7 @@ from concertino.core.format_issue import FormatIssue
 from concertino.core.model import Message, Reply, Sampling
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
+from concertino.text.foreign_text import IN_QUESTIONS, Quoting
 
 if TYPE_CHECKING:
     from .answer_reader import AnswerReader
@@ -343,6 +344,14 @@ class Strategy(ABC):
                 raise UsageError(f"{place}: expected a whole number, at least {lowest}")
             if value < lowest:
                 raise UsageError(f"{place}: expected at least {lowest}")
+
+    def quoting(self, tools: Sequence[Mapping[str, Any]] = ()) -> Quoting:
+        """How questions and earlier turns are quoted, so that they hold no mark of the strategy's own prompts.
+
+        Args:
+            tools: function objects on offer, for a strategy whose marks have their names.
+        """
+        return IN_QUESTIONS
 
     @property
     def parts(self) -> Mapping[str, str]:

@@ -7,11 +7,13 @@ of one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from concertino.schema import SchemaRefused, Validator, compile_schema
+from concertino.text.foreign_text import FOREIGN, Quoting
 
 INPUTS = ("agent_input", "subtask", "task", "question", "query", "queries", "prompt", "input", "text")
 """Names of arguments that take what a format hands over, the first that a schema has."""
@@ -35,6 +37,11 @@ def types_of(schema: Any) -> frozenset[str]:
     if "$ref" in schema:
         return _ALL - {"string"}
     return frozenset([kind] if isinstance(kind, str) else kind if isinstance(kind, list) else _ALL)
+
+
+def function_lines(tools: Iterable[Mapping[str, Any]], quoting: Quoting = FOREIGN) -> str:
+    """Function objects as a prompt lists them: one line of JSON for each, whatever its card says."""
+    return "\n".join(quoting.json(json.dumps(tool, ensure_ascii=False)) for tool in tools)
 
 
 class Offer:

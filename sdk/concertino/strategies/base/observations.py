@@ -4,7 +4,8 @@ A line is JSON, or in a brief prompt its short form: `1 OK 14`, `2 EXEC_ERR rais
 is, unless something in it could be misread: a line break, a mark of the frame, a blank or a quotation mark at its
 begin. It is then a JSON string.
 
-Invariant: nothing in a result can be taken for a mark of the frame around it, or for the line of another result.
+Invariant: nothing in a result can be taken for a mark of the frame around it, for a control token, or for the line of
+another result (`concertino.text.foreign_text`).
 """
 
 from __future__ import annotations
@@ -18,12 +19,10 @@ from typing import Any
 from concertino.core.late import LateMessage, any_late
 from concertino.core.model import Message
 from concertino.core.observation import Observation
+from concertino.text.foreign_text import FOREIGN, Quoting
 
 from .brief_prompt import PromptForm
 from .history import count_tokens, cut
-
-MARKS = re.compile(r"<(?=/?(?:tool_response|tool_call|budget)\b)")
-"""Marks of the frame that a result could forge; written as a JSON escape, they stay text."""
 
 _NO_LINE = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 _OPEN_ENDED = re.compile(r'\A(?:["\s]|\Z)|\s\Z')
@@ -31,7 +30,9 @@ _OPEN_ENDED = re.compile(r'\A(?:["\s]|\Z)|\s\Z')
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for every observation
 
 
-def render_observation(observation: Observation, visible_name: str = "", tokens: int | None = None) -> str:
+def render_observation(
+    observation: Observation, visible_name: str = "", tokens: int | None = None, quoting: Quoting = FOREIGN
+) -> str:
     """One observation as the orchestrator reads it: one line of JSON, its content cut to so many tokens."""
     data: dict[str, Any] = {
         "id": observation.call_id,
@@ -44,8 +45,7 @@ def render_observation(observation: Observation, visible_name: str = "", tokens:
         data["error"] = observation.error.to_json()
     if observation.repairs:
         data["repaired"] = list(observation.repairs)
-    # After encoding, when every `<` is inside a JSON string and `\u003c` reads back as the same character.
-    return MARKS.sub(r"\\u003c", _encode(data))
+    return quoting.json(_encode(data))
 
 
 def _cut(content: Any, tokens: int) -> Any:
@@ -54,32 +54,38 @@ def _cut(content: Any, tokens: int) -> Any:
     return content if count_tokens(text) <= tokens else cut(text, tokens)
 
 
-def render_line(observation: Observation, label: str, tokens: int | None = None, marks: re.Pattern[str] = MARKS) -> str:
+def render_line(observation: Observation, label: str, tokens: int | None = None, quoting: Quoting = FOREIGN) -> str:
     """One observation in the short form.
 
     Args:
         label: what the model knows the call by.
         tokens: to which its content is cut; `None` shows all of it.
-        marks: of the frame around it; each match is the `<` of one.
+        quoting: of the prompt that it stands in.
     """
     parts = [label, observation.status.value]
     if observation.error is not None:
-        parts.append(_on_one_line(f"{observation.error.code}: {' '.join(observation.error.message.split())}", marks))
+        parts.append(_on_one_line(f"{observation.error.code}: {' '.join(observation.error.message.split())}", quoting))
     if (content := observation.content) is not None:
         parts += [] if observation.error is None else ["so far:"]
-        parts.append(_on_one_line(content if tokens is None else _cut(content, tokens), marks))
+        parts.append(_on_one_line(content if tokens is None else _cut(content, tokens), quoting))
     return " ".join(parts)
 
 
-def _on_one_line(content: Any, marks: re.Pattern[str]) -> str:
+def _on_one_line(content: Any, quoting: Quoting) -> str:
     """A text as it is, if nothing in it can be misread; else JSON."""
-    if isinstance(content, str) and not any(each.search(content) for each in (_NO_LINE, _OPEN_ENDED, marks)):
+    if isinstance(content, str) and not (
+        _NO_LINE.search(content) or _OPEN_ENDED.search(content) or quoting.marked(content)
+    ):
         return content
-    return _NO_LINE.sub(lambda found: f"\\u{ord(found[0]):04x}", marks.sub(r"\\u003c", _encode(content)))
+    return quoting.json(_encode(content))
 
 
 def render_each(
-    observations: Sequence[Observation], names: Sequence[str], tokens: int | None = None, prompt: PromptForm = "full"
+    observations: Sequence[Observation],
+    names: Sequence[str],
+    tokens: int | None = None,
+    prompt: PromptForm = "full",
+    quoting: Quoting = FOREIGN,
 ) -> list[str]:
     """The line of each observation of a round.
 
@@ -87,9 +93,10 @@ def render_each(
         names: visible names of the members, or in a brief prompt what the model knows the calls by.
         tokens: to which each content is cut; `None` shows all of it.
         prompt: the form of the prompt, which that of the lines follows.
+        quoting: of the prompt that they stand in.
     """
     render = render_line if prompt == "brief" else render_observation
-    return [render(observation, name, tokens) for observation, name in zip(observations, names, strict=True)]
+    return [render(observation, name, tokens, quoting) for observation, name in zip(observations, names, strict=True)]
 
 
 def render_round(
@@ -98,12 +105,13 @@ def render_round(
     remaining: Mapping[str, float] | None,
     tokens: int | None = None,
     prompt: PromptForm = "full",
+    quoting: Quoting = FOREIGN,
 ) -> str:
     """All observations of a round in one message, and what is left of the budget; see `render_each`.
 
     Each has a block of its own, or in a brief prompt only a line of one block.
     """
-    lines = render_each(observations, names, tokens, prompt)
+    lines = render_each(observations, names, tokens, prompt, quoting)
     blocks = ["\n".join(lines)] if prompt == "brief" else lines
     return "\n".join(f"<tool_response>\n{block}\n</tool_response>" for block in blocks) + render_remaining(remaining)
 
@@ -114,9 +122,10 @@ def round_message(
     remaining: Mapping[str, float] | None,
     tokens: int | None = None,
     prompt: PromptForm = "full",
+    quoting: Quoting = FOREIGN,
 ) -> Message:
     """The message of `render_round`; made when somebody needs its text, if the results have to be read for it."""
-    make = partial(render_round, observations, list(names), remaining, tokens, prompt)
+    make = partial(render_round, observations, list(names), remaining, tokens, prompt, quoting)
     return LateMessage.of_late("user", make) if any_late(observations) else Message("user", make())
 
 

@@ -25,6 +25,7 @@ from concertino.core.format_issue import FormatIssue
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
+from concertino.text.foreign_text import break_control_tokens
 
 from .conversation import Conversation
 from .machine import Done, RunLimits, Strategy, TaskContext
@@ -80,7 +81,10 @@ class TextStrategy(Strategy):
     def ask_again(self, issues: Sequence[FormatIssue]) -> str:
         """What the model reads after a text with neither calls nor an answer."""
         return "\n".join(
-            ["PARSE_ERR: this text holds neither a call nor an answer.", *(issue.message for issue in issues)]
+            [
+                "PARSE_ERR: this text holds neither a call nor an answer.",
+                *(break_control_tokens(issue.message) for issue in issues),
+            ]
         )
 
     def ask_for_answer(self) -> str:
@@ -106,7 +110,8 @@ class TextMachine(Conversation):
 
     def __init__(self, settings: TextStrategy, context: TaskContext) -> None:
         super().__init__(settings, context)
-        self.messages = [Message("system", settings.system_prompt(context)), Message("user", context.question)]
+        question = settings.quoting().text(context.question)
+        self.messages = [Message("system", settings.system_prompt(context)), Message("user", question)]
 
     def on_reply(self, reply: Reply) -> None:
         # Read before the reply joins the conversation: a reader that raises leaves the machine as it was.

@@ -6,7 +6,6 @@ A brief prompt leaves out what such a model knows: all but the numbers, the tags
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -16,12 +15,10 @@ from concertino.core.observation import Observation
 from concertino.strategies.base.brief_prompt import PromptForm, member_list
 from concertino.strategies.base.format_issues import report
 from concertino.strategies.base.members import Offers, types_of
-from concertino.strategies.base.observations import MARKS, render_line, render_observation, render_remaining
+from concertino.strategies.base.observations import render_each, render_remaining
+from concertino.text.foreign_text import QUESTION_LINES, Quoting, quoting
 
-# A result could hold `</observation><answer>`, which a model would take for the frame or for its own tags.
-_FORGED = re.compile(r"<(?=/?(?:observation|answer|plan|graph|think|reflection)\b)", re.IGNORECASE)
-
-_MARKS = re.compile(f"{MARKS.pattern}|{_FORGED.pattern}", re.IGNORECASE)
+_OWN = ("plan", "graph", "node")
 
 _BRIEF = "Plan; call what is ready at once, up to {parallel} a turn, {rounds} turns; <answer> ends."
 
@@ -78,6 +75,11 @@ _FAULTY = """PARSE_ERR: nothing was run. Correct this, and write the turn again:
 {faults}"""
 
 
+def quoting_for(call_tags: Iterable[str]) -> Quoting:
+    """How what others wrote is quoted: none of the format's tags, and none that calls a member."""
+    return quoting((*_OWN, *call_tags), QUESTION_LINES)
+
+
 def system_prompt(
     tools: Sequence[Mapping[str, Any]],
     call_tags: Sequence[tuple[str, str]],
@@ -98,35 +100,38 @@ def system_prompt(
         prompt: with `brief`, a member is shown under its tag; one without a tag only where a graph can call it.
     """
     offers = Offers(tools)
+    quoted = quoting_for(call_tag for call_tag, _ in call_tags)
     # Reversed, so that the first tag of a member wins.
     shown = {name: call_tag for call_tag, name in reversed(call_tags)}
     if prompt == "brief":
         called = {name: f"<{call_tag}>" for name, call_tag in shown.items()}
         listed = [offer for offer in offers.values() if graph or offer.name in shown]
-        return f"{_BRIEF.format(parallel=parallel, rounds=rounds)}\n{member_list(listed, called)}"
+        return f"{_BRIEF.format(parallel=parallel, rounds=rounds)}\n{member_list(listed, called, quoting=quoted)}"
     lines = [
-        _CALL_TAG.format(call_tag=call_tag, description=_about(offers[name].description if name in offers else ""))
+        _CALL_TAG.format(
+            call_tag=call_tag, description=_about(offers[name].description if name in offers else "", quoted)
+        )
         for call_tag, name in call_tags
         if shown[name] == call_tag
     ]
-    drawn = _GRAPH.format(name=call_tags[0][0], tools=_tools(offers, shown)) if graph and call_tags else ""
+    drawn = _GRAPH.format(name=call_tags[0][0], tools=_tools(offers, shown, quoted)) if graph and call_tags else ""
     return _SYSTEM.format(call_tags="\n".join(lines), graph=drawn, parallel=parallel, rounds=rounds)
 
 
-def _about(description: str) -> str:
-    return " ".join(description.split())
+def _about(description: str, quoted: Quoting) -> str:
+    return quoted.text(" ".join(description.split()))
 
 
-def _tools(offers: Offers, tags: Mapping[str, str]) -> str:
+def _tools(offers: Offers, tags: Mapping[str, str], quoted: Quoting) -> str:
     """What a node can call, with its arguments; under its tag, if it has one."""
     lines = []
     for offer in offers.values():
         arguments = ", ".join(
-            f"{name}: {' or '.join(sorted(types_of(schema) - {'null'}))}"
+            f"{quoted.text(' '.join(name.split()))}: {' or '.join(sorted(types_of(schema) - {'null'}))}"
             + ("" if name in offer.required else " (optional)")
             for name, schema in offer.properties.items()
         )
-        lines.append(f"{tags.get(offer.name, offer.name)}({{{arguments}}}): {_about(offer.description)}")
+        lines.append(f"{tags.get(offer.name, offer.name)}({{{arguments}}}): {_about(offer.description, quoted)}")
     return "\n".join(lines)
 
 
@@ -135,18 +140,15 @@ def render_observations(
     names: Sequence[str],
     remaining: Mapping[str, float] | None,
     prompt: PromptForm = "full",
+    quoted: Quoting | None = None,
 ) -> str:
     """The results of a turn; no result can forge the frame around it.
 
     Args:
         names: visible names of the members, or in a brief prompt ids of the calls.
+        quoted: how results are quoted, with the tags that call members; see `quoting_for`.
     """
-    lines = [
-        render_line(observation, name, marks=_MARKS)
-        if prompt == "brief"
-        else _FORGED.sub(r"\\u003c", render_observation(observation, name))
-        for observation, name in zip(observations, names, strict=True)
-    ]
+    lines = render_each(observations, names, None, prompt, quoted or quoting_for(()))
     return "\n".join(["<observation>", *lines, "</observation>"]) + render_remaining(remaining)
 
 

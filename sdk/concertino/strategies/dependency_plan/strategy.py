@@ -31,6 +31,7 @@ from concertino.strategies.base.format_issues import report
 from concertino.strategies.base.machine import Done, OutlineStep, RunLimits, Strategy, TaskContext
 from concertino.strategies.base.members import Offers
 from concertino.strategies.base.observations import render_remaining
+from concertino.text.foreign_text import Quoting
 
 from . import prompts
 from .format import TurnText, read_turn, write_turn
@@ -98,6 +99,11 @@ class DependencyPlan(Strategy):
     @property
     def named_members(self) -> Sequence[str]:
         return tuple(self.tools.values())
+
+    def quoting(self, tools: Sequence[Mapping[str, Any]] = ()) -> Quoting:
+        return prompts.quoting_for(
+            made_once(tools, resolve_call_tags, tuple(self.tools.items())) if tools else self.tools
+        )
 
     @property
     def limits(self) -> RunLimits:
@@ -217,7 +223,7 @@ class DependencyPlanMachine(Conversation):
         tags = tuple(self.call_tags.items())
         form = (settings.max_rounds, settings.max_parallel, settings.graph, settings.prompt)
         system = made_once(self.tools, prompts.system_prompt, tags, *form)
-        question = context.question
+        question = prompts.quoting_for(self.call_tags).text(context.question)
         if settings.show_budget:
             question += render_remaining(context.remaining)
         self.messages = [Message("system", system), Message("user", question)]
@@ -290,7 +296,8 @@ class DependencyPlanMachine(Conversation):
         brief = self.settings.prompt == "brief"
         names = [call.id if brief else call.name for call in self.plan.calls]
         shown = remaining if self.settings.show_budget else None
-        text = prompts.render_observations(observations, names, shown, self.settings.prompt)
+        quoted = prompts.quoting_for(self.call_tags)
+        text = prompts.render_observations(observations, names, shown, self.settings.prompt, quoted)
         self.plan = None
         self._take_found(observations)
         self.round += 1

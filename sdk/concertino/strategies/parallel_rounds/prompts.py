@@ -7,12 +7,15 @@ prompt leaves out what a model trained on this format knows: all but the numbers
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from concertino.strategies.base.brief_prompt import PromptForm, member_list
-from concertino.strategies.base.members import Offers
+from concertino.strategies.base.members import Offers, function_lines
+from concertino.text.foreign_text import FOREIGN, Quoting
+
+RECORD = Quoting(("conversation_history", "user_query"), only=True)
+"""How the orchestrator's conversation is quoted for a summariser: its own tags belong to the record."""
 
 FINAL = "final_answer"
 """The name of the call that ends the run."""
@@ -106,15 +109,14 @@ def system_prompt(
             _BRIEF.format(rounds=rounds, parallel=parallel, final=FINAL),
             *([_BRIEF_REFERENCES] if references else []),
         ]
-        return "\n".join([*brief, *([] if native else [member_list(Offers(tools).values())])])
+        return "\n".join([*brief, *([] if native else [member_list(Offers(tools).values(), quoting=FOREIGN)])])
     # Joined after `format`, because the references hold braces of their own.
     role = _ROLE.format(rounds=rounds, parallel=parallel) + (_REFERENCES if references else "")
     end = _END_BY_TEXT + (BOXES if boxed else "") if direct else _END_BY_CALL
     if native:
         return role + "\n" + _NATIVE_FORMAT.format(end=end)
     offered = tools if direct else (*tools, FINAL_TOOL)
-    lines = [json.dumps(tool, ensure_ascii=False) for tool in offered]
-    return role + "\n" + _TEXT_FORMAT.format(end=end, tools="\n".join(lines))
+    return role + "\n" + _TEXT_FORMAT.format(end=end, tools=function_lines(offered, FOREIGN))
 
 
 def answer_request(prompt: PromptForm, boxed: bool) -> str:

@@ -142,7 +142,7 @@ class ParallelRoundsMachine(Conversation):
             settings.direct,
             settings.boxed_answers,
         )
-        question = context.question
+        question = settings.quoting().text(context.question)
         if settings.show_budget:
             question += render_remaining(context.remaining)
         self.messages = [Message("system", system), Message("user", question)]
@@ -162,10 +162,9 @@ class ParallelRoundsMachine(Conversation):
 
     def _record(self) -> list[Message]:
         """The run as the summariser reads it."""
-        history = "\n\n".join(message.text for message in self.messages[2:] if message.text)
-        text = (
-            f"<conversation_history>\n{history}\n</conversation_history>\n<user_query>\n{self.question}\n</user_query>"
-        )
+        history = "\n\n".join(prompts.RECORD.text(message.text) for message in self.messages[2:] if message.text)
+        question = self.settings.quoting().text(self.question)
+        text = f"<conversation_history>\n{history}\n</conversation_history>\n<user_query>\n{question}\n</user_query>"
         system = prompts.summariser_prompt(self.settings.boxed_answers)
         return [Message("system", system), Message("user", text)]
 

@@ -7,7 +7,9 @@ planner/programmer  a script that prints actions, and a plan; an environment act
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from concertino.text.foreign_text import Quoting, break_control_tokens
 
 from .role import Role
 
@@ -187,12 +189,17 @@ What was done before:
 
 def hand_back(messages: Sequence[str]) -> str:
     """The issues of a text, for the role that wrote it."""
-    return "Your text could not be used: " + "; ".join(dict.fromkeys(messages)) + ". Write it again, as a whole."
+    return (
+        "Your text could not be used: "
+        + break_control_tokens("; ".join(dict.fromkeys(messages)))
+        + ". Write it again, as a whole."
+    )
 
 
-def tell_mismatch(number: int, given: str, expected: str, got: str) -> str:
+def tell_mismatch(number: int, test: Mapping[str, str], got: str, quoted: Quoting) -> str:
     """A test that did not match."""
-    return f"Test {number}, input:\n{_cut(given)}\nexpected output:\n{_cut(expected)}\nthe program gave:\n{_cut(got)}"
+    given, expected, got = (quoted.text(_cut(text)) for text in (test["input"], test["output"], got))
+    return f"Test {number}, input:\n{given}\nexpected output:\n{expected}\nthe program gave:\n{got}"
 
 
 def _cut(text: str) -> str:

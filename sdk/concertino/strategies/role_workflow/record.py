@@ -7,15 +7,20 @@ the history made from it. Everything in a record is a value, so copies of a run 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from concertino.core.observation import Observation
+from concertino.core.observation import Observation, Status
 from concertino.strategies.base.machine import Utterance
+from concertino.text.foreign_text import IN_QUESTIONS, QUESTION_LINES, Quoting, quoting
 
 # Characters; a history holds several of these for each turn.
 _SHOWN = 3_000
+_MARKS = (
+    *(r"(?:turn|test) \d", r"(?:outcome|expected output|the program gave|answer)\s*[:：]", r"attempt\s?\d* answer\b"),
+)
 _ERROR_SHOWN = 1_500
 
 
@@ -58,6 +63,17 @@ def printed(observation: Observation) -> str:
     return f"{cause}\n{_end(shown_value(told))}" if told else cause
 
 
+def shown_result(saying: Utterance) -> str:
+    """What the calls of a role gave, as a prompt shows it."""
+    return with_own_status(saying.result, bool(saying.ok))
+
+
+def with_own_status(given: str, ok: bool) -> str:
+    """What calls gave without the statuses in it; only of a failed call the begin is one, which `printed` wrote."""
+    own = "" if ok else next((status for status in Status if given.startswith(status)), "")
+    return own + IN_QUESTIONS.text(given[len(own) :])
+
+
 def _end(text: str) -> str:
     # The end: a Python traceback names its cause in the last lines.
     return text if len(text) <= _ERROR_SHOWN else f"[...]{text[-_ERROR_SHOWN:]}"
@@ -68,24 +84,36 @@ def clipped(text: str, limit: int = _SHOWN) -> str:
     if len(text) <= limit:
         return text
     half = limit // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+    # On the line of the note: the cut must not make a line begin where none did, with a mark of the record.
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...] {text[-half:]}"
 
 
-def tell_history(records: Sequence[TurnRecord], last: int) -> str:
+def quoting_for(roles: Iterable[str], *, questions: bool = False) -> Quoting:
+    """How what others wrote is quoted for these roles: no line of it begins like one of a record, or of its tests.
+
+    Args:
+        questions: no line begins with a status either; a result may, for a failed one has its own.
+    """
+    names = "|".join(map(re.escape, roles))
+    lines = (*_MARKS, rf"(?:{names}) (?:wrote|got back|could not be read)")
+    return quoting(("test",), (*QUESTION_LINES, *lines) if questions else lines)
+
+
+def tell_history(records: Sequence[TurnRecord], last: int, quoted: Quoting) -> str:
     """The last turns, for a role that is asked again."""
     shown = records[max(0, len(records) - last) :] if last else ()
-    return "\n\n".join(_tell_turn(record) for record in shown) or "(nothing yet)"
+    return "\n\n".join(_tell_turn(record, quoted) for record in shown) or "(nothing yet)"
 
 
-def _tell_turn(record: TurnRecord) -> str:
+def _tell_turn(record: TurnRecord, quoted: Quoting) -> str:
     lines = [f"Turn {record.turn}"]
     for role, saying in record.said:
         wrong = [issue.message for issue in saying.issues if not issue.repaired]
         if saying.value is None:
-            lines.append(f"{role} could not be read: {'; '.join(wrong) or 'nothing was said'}")
+            lines.append(f"{role} could not be read: {quoted.text('; '.join(wrong)) or 'nothing was said'}")
             continue
-        lines.append(f"{role} wrote:\n{clipped(shown_value(saying.value).strip())}")
+        lines.append(f"{role} wrote:\n{quoted.text(clipped(shown_value(saying.value).strip()))}")
         if saying.ok is not None:
-            lines.append(f"{role} got back:\n{clipped(saying.result.strip()) or '(no output)'}")
+            lines.append(f"{role} got back:\n{quoted.text(clipped(shown_result(saying).strip())) or '(no output)'}")
     lines.append(f"Outcome: {record.outcome}")
     return "\n".join(lines)

@@ -16,12 +16,14 @@ from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 from concertino.schema import near_names
 from concertino.strategies.base.machine import Act, Ask, Done, Machine, Reading, Step, TaskContext, TurnState, Utterance
+from concertino.strategies.base.members import function_lines
 from concertino.text.answers import same_answer, same_output
+from concertino.text.foreign_text import IN_QUESTIONS, Quoting
 
 from . import prompts
 from .document import to_document
 from .format import RoleText, read_role_text
-from .record import TurnRecord, clipped, printed, shown_value, tell_history
+from .record import TurnRecord, clipped, printed, quoting_for, shown_result, shown_value, tell_history, with_own_status
 from .role import Agree, PassTests, ReachGoal, Role, Workflow
 from .template import COMMON, FIELDS, fill_template
 
@@ -268,28 +270,36 @@ class RoleWorkflowMachine(Machine):
     def _prompt(self, role: Role) -> list[Message]:
         """What a role is asked: its templates, filled with what it may see."""
         values = dict.fromkeys(COMMON, "")
+        quoted = self._quoting
         values.update(
-            question=self.question,
+            question=IN_QUESTIONS.text(self.question),
             turn=str(self.turn),
             turns=str(self.settings.turns),
-            history=tell_history(self.records, self.settings.remember),
+            history=tell_history(self.records, self.settings.remember, quoted),
             observation=self.environment.observation,
             tools=self._tool_lines(role),
         )
         for other in self.settings.roles:
             saying = self._visible.get(other.name, Utterance(0))
-            parts = (saying.text, shown_value(saying.value), saying.result)
+            parts = (saying.text, shown_value(saying.value), shown_result(saying))
             for key, part in zip(FIELDS, parts, strict=True):
                 values[f"{other.name}.{key}"] = clipped(part, _FIELD_SHOWN)
         template = role.again if self.turn > 1 and role.again else role.prompt
-        system = [Message("system", fill_template(role.system, values))] if role.system else []
-        return [*system, Message("user", fill_template(template, values))]
+        system = [Message("system", fill_template(role.system, values, quoted))] if role.system else []
+        return [*system, Message("user", fill_template(template, values, quoted))]
+
+    @property
+    def _quoting(self) -> Quoting:
+        """How what others wrote is quoted in prompts."""
+        return quoting_for(role.name for role in self.settings.roles)
+
+    def _quoted(self, text: str) -> str:
+        """What others wrote, in a sentence of the workflow's own."""
+        return self._quoting.text(IN_QUESTIONS.text(text))
 
     def _tool_lines(self, role: Role) -> str:
         """The tools that a role may call, one JSON object per line."""
-        return "\n".join(
-            json.dumps(tool, ensure_ascii=False) for tool in self.tools if role.may_call(tool["function"]["name"])
-        )
+        return function_lines(tool for tool in self.tools if role.may_call(tool["function"]["name"]))
 
     def _run(self, phase: Phase, calls: list[RoleCall]) -> None:
         self.phase, self.calls, self.seen, self.messages = phase, calls, [], []
@@ -305,7 +315,7 @@ class RoleWorkflowMachine(Machine):
             if same_answer(left, right):
                 self._end("answered")
             else:
-                self._turn_over(f"{_told(until.left, left)}; {_told(until.right, right)}. They do not agree.")
+                self._turn_over(f"{self._told(until.left, left)}; {self._told(until.right, right)}. They do not agree.")
             return
         missing = self._missing(until)
         if missing:
@@ -317,6 +327,14 @@ class RoleWorkflowMachine(Machine):
         else:
             action = self.said[until.action].value
             self._run("check", [RoleCall("", Call(until.tool, {"state": self.environment.state, "action": action}))])
+
+    def _told(self, place: str, value: Any) -> str:
+        """What is compared with what, for the roles."""
+        name, _, part = place.partition(".")
+        what = "the result of" if part == "result" else "the word of"
+        if value is None:
+            return f"{what} {name} is missing"
+        return f"{what} {name} is {self._quoted(clipped(shown_value(value).strip(), 400))}"
 
     def _missing(self, until: PassTests | ReachGoal) -> list[str]:
         """Roles of the ending without a readable word; an action counts in its own turn only."""
@@ -355,7 +373,9 @@ class RoleWorkflowMachine(Machine):
         assert isinstance(until, PassTests)
         tests = self.said[until.tests].value
         failed = [
-            prompts.tell_mismatch(number, test["input"], test["output"], printed(one))
+            prompts.tell_mismatch(
+                number, test["input"], test["output"], with_own_status(printed(one), one.ok), self._quoting
+            )
             for number, (test, one) in enumerate(zip(tests, seen, strict=True), 1)
             if not (one.ok and same_output(printed(one), test["output"]))
         ]
@@ -367,7 +387,7 @@ class RoleWorkflowMachine(Machine):
     def _stepped(self, until: ReachGoal, seen: Observation) -> None:
         environment = _environment_state(seen)
         if environment is None:
-            self._turn_over(f"the environment did not take it: {printed(seen)}")
+            self._turn_over(self._quoted(f"the environment did not take it: {printed(seen)}"))
             return
         value = self.said[until.action].value
         self.actions.extend(value if isinstance(value, list) else [value])
@@ -376,7 +396,7 @@ class RoleWorkflowMachine(Machine):
         if environment.done:
             self._end("answered")
         else:
-            self._turn_over(environment.observation)
+            self._turn_over(self._quoted(environment.observation))
 
     def _turn_over(self, outcome: str) -> None:
         said = tuple((name, saying) for name, saying in self.said.items() if saying.turn == self.turn)
@@ -474,14 +494,4 @@ def _environment_state(seen: Observation) -> EnvironmentState | None:
         # A truthy text such as "no" must not end a run.
         content.get("done") is True,
         float(reward) if isinstance(reward, (int, float)) else 0.0,
-    )
-
-
-def _told(place: str, value: Any) -> str:
-    name, _, part = place.partition(".")
-    what = "the result of" if part == "result" else "the word of"
-    return (
-        f"{what} {name} is {clipped(shown_value(value).strip(), 400)}"
-        if value is not None
-        else f"{what} {name} is missing"
     )

@@ -27,11 +27,13 @@ from concertino.core.errors import UsageError
 from concertino.core.plan import Call
 from concertino.schema import near_names
 from concertino.strategies.base.machine import RunLimits, Strategy, TaskContext
+from concertino.text.foreign_text import Quoting
 from concertino.text.tool_calls import write_tool_call
 
 from . import prompts
 from .document import faults_of, from_document, read_document_text, to_document
 from .format import write_value
+from .record import quoting_for
 from .role import Agree, PassTests, ReachGoal, Role, Until, Workflow
 from .run import RoleWorkflowMachine
 
@@ -82,6 +84,9 @@ class RoleWorkflow(Workflow, Strategy):
     def parts(self) -> Mapping[str, str]:
         """The roles in the order of a turn, each with the role of the pool that speaks."""
         return {role.name: role.speaker for role in self.roles}
+
+    def quoting(self, tools: Sequence[Mapping[str, Any]] = ()) -> Quoting:
+        return quoting_for((role.name for role in self.roles), questions=True)
 
     @property
     def limits(self) -> RunLimits:

@@ -13,9 +13,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from concertino.schema import near_names
+from concertino.text.foreign_text import FOREIGN, Quoting, break_control_tokens
 
 COMMON = ("question", "turn", "turns", "history", "observation", "tools")
 """Slots that every template may have."""
+
+_QUOTED = frozenset(("history", "tools"))
 
 FIELDS = ("text", "value", "result")
 """What may be asked of a role: what it wrote, what was read from it, and what its tools returned."""
@@ -86,7 +89,19 @@ def check_template(text: str, roles: Collection[str]) -> list[TemplateFault]:
     return faults
 
 
-def fill_template(text: str, values: Mapping[str, str]) -> str:
-    """The template with its values."""
-    parts, _, _ = parse_template(text)
-    return "".join(part if isinstance(part, str) else values[part.name] for part in parts)
+def fill_template(text: str, values: Mapping[str, str], quoted: Quoting = FOREIGN) -> str:
+    """The template with its values, those of others quoted.
+
+    Args:
+        quoted: how; the history and the tools are quoted where they are written.
+    """
+    filled: list[str] = []
+    foreign: list[str] = []
+    for part in parse_template(text)[0]:
+        # Values with nothing between them are one text: two halves of a mark must not meet.
+        if isinstance(part, Slot) and part.name not in _QUOTED:
+            foreign.append(values[part.name])
+            continue
+        filled += [quoted.text("".join(foreign)), part if isinstance(part, str) else values[part.name]]
+        foreign.clear()
+    return break_control_tokens("".join([*filled, quoted.text("".join(foreign))]))

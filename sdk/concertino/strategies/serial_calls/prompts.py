@@ -6,14 +6,17 @@ shown as in parallel rounds, one `<tool_response>` each.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from concertino.strategies.base.brief_prompt import PromptForm, listed_choices, member_list
-from concertino.strategies.base.members import Offers
+from concertino.strategies.base.members import Offers, function_lines
+from concertino.text.foreign_text import QUESTION_LINES, break_control_tokens, quoting
 
 from .choices import ModelChoice, read_choices
+
+QUOTING = quoting(("message", "preference"), QUESTION_LINES)
+"""How what others wrote is quoted here."""
 
 ROLE = """You answer a question by calling tools, agents and models, one call per turn; what comes back leads to the \
 next call.
@@ -101,13 +104,14 @@ def system_prompt(
     """The system message of a chat."""
     if prompt == "brief":
         brief = [_BRIEF.format(rounds=rounds, answer=answer), *([_BRIEF_REFERENCES] if references else [])]
-        return "\n".join([*brief, *([] if native else [member_list(Offers(tools).values(), choices=_choices)])])
+        return "\n".join(
+            [*brief, *([] if native else [member_list(Offers(tools).values(), choices=_choices, quoting=QUOTING)])]
+        )
     role = ROLE.format(rounds=rounds, answer=answer, how=_BY_MEMBER if by_member else _BY_ARGUMENT)
     role += _REFERENCES if references else ""
     if native:
         return role + "\n" + _NATIVE_FORMAT
-    lines = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
-    return role + "\n" + _TEXT_FORMAT.format(tools=lines)
+    return role + "\n" + _TEXT_FORMAT.format(tools=function_lines(tools, QUOTING))
 
 
 def _choices(schema: Any) -> Sequence[str]:
@@ -125,9 +129,10 @@ def _shown(choice: ModelChoice) -> str:
 
 def user_prompt(question: str, preference: str) -> str:
     """The question, with what the user prefers."""
-    return f"{question}\n\n<preference>\n{preference}\n</preference>" if preference else question
+    question = QUOTING.text(question)
+    return f"{question}\n\n<preference>\n{QUOTING.text(preference)}\n</preference>" if preference else question
 
 
 def hand_back(messages: Sequence[str]) -> str:
     """The issues of a text, for the model that wrote it."""
-    return "PARSE_ERR: " + "; ".join(dict.fromkeys(messages))
+    return "PARSE_ERR: " + break_control_tokens("; ".join(dict.fromkeys(messages)))

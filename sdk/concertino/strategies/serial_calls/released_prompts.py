@@ -25,8 +25,19 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from concertino.core.model import Message
+from concertino.text.foreign_text import QUESTION_LINES, quoting
 
 from .notebook import Notebook
+
+_MARKS = (
+    *(r"doc \d+\s*:", r"documents\s*:", r"problem\s*:", r"attempt\s?\d* answer\b", r"```\s?output\b"),
+    r"python code and execution outputs\s*:",
+)
+IN_NOTEBOOK = quoting(("message", "preference"), (*QUESTION_LINES, *_MARKS))
+"""How a problem, a document and an attempt are quoted: no line of them begins like one of the prompt's own."""
+
+IN_FENCES = quoting(("message", "preference"), (*QUESTION_LINES, *_MARKS, "```"))
+"""The same for code and its output, which no fence of their own may end."""
 
 Variant = Literal["train", "hle", "frames"]
 
@@ -164,7 +175,7 @@ def released_prompt(
     context = _context(wording, problem, notebook, cut)
     return [
         Message("system", wording.system),
-        Message("user", f"Problem: {problem}\n\n{context}\n\n{wording.closing}"),
+        Message("user", f"Problem: {IN_NOTEBOOK.text(problem)}\n\n{context}\n\n{wording.closing}"),
     ]
 
 
@@ -179,7 +190,7 @@ def offered_tools(
 def _context(wording: Wording, problem: str, notebook: Notebook, cut: Cutter) -> str:
     """Documents, then code with its output, then attempts; the left end goes first."""
     documents = "".join(
-        f"Doc {number}: {text[: wording.document]}{wording.ellipsis}\n\n"
+        f"Doc {number}: {IN_NOTEBOOK.text(text[: wording.document])}{wording.ellipsis}\n\n"
         for number, text in enumerate(notebook.documents, 1)
     )
     tokens, work = cut(_code(notebook) + _attempts(notebook, cut), wording.code)
@@ -195,13 +206,20 @@ def _context(wording: Wording, problem: str, notebook: Notebook, cut: Cutter) ->
     return "Documents:\n" + context if documents else context
 
 
+def _on_one_line(text: str) -> str:
+    return " ".join(IN_NOTEBOOK.text(text).split())
+
+
 def _code(notebook: Notebook) -> str:
-    return "".join(f"```python\n{run.code}\n```\n\n```output\n{run.output}\n```\n\n" for run in notebook.code)
+    quote = IN_FENCES.text
+    return "".join(
+        f"```python\n{quote(run.code)}\n```\n\n```output\n{quote(run.output)}\n```\n\n" for run in notebook.code
+    )
 
 
 def _attempts(notebook: Notebook, cut: Cutter) -> str:
     listed = "".join(
-        f"Attempt{number} answer by {attempt.model}: {attempt.answer}\n"
+        f"Attempt{number} answer by {_on_one_line(attempt.model)}: {IN_NOTEBOOK.text(attempt.answer)}\n"
         for number, attempt in enumerate(notebook.attempts, 1)
     )
     text = cut(listed, _ATTEMPTS).text

@@ -33,12 +33,13 @@ from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.machine import Ask, Done, RunLimits, Strategy, TaskContext
 from concertino.strategies.base.observations import render_each, render_remaining, round_message
 from concertino.strategies.base.references import Sources, fill_call, place_of
+from concertino.text.foreign_text import Quoting
 
 from . import prompts
 from .choices import choices_by_tool
 from .format import SerialTurn, arguments_of, read_turn, write_turn
 from .notebook import Kind, Notebook, answer_of, code_of
-from .released_prompts import Cutter, Variant, estimating_cutter, offered_tools, released_prompt
+from .released_prompts import IN_NOTEBOOK, Cutter, Variant, estimating_cutter, offered_tools, released_prompt
 
 if TYPE_CHECKING:
     from concertino.strategies.base.answer_reader import AnswerReader
@@ -152,6 +153,9 @@ class SerialCalls(Strategy):
                 f"{', '.join(sorted(names)[:8])}; alias one, or write SerialCalls(answering='argument') in a chat"
             )
         return SerialCallsMachine(self.within(context), context)
+
+    def quoting(self, tools: Sequence[Mapping[str, Any]] = ()) -> Quoting:
+        return IN_NOTEBOOK if self.form == "qa" else prompts.QUOTING
 
     @property
     def limits(self) -> RunLimits:
@@ -366,9 +370,11 @@ class SerialCallsMachine(Conversation):
         form = self.settings.prompt
         names = [self._label(call) if form == "brief" else call.name for call in calls]
         if not self.native_ids:
-            self.messages.append(round_message(observations, names, remaining, prompt=form))
+            self.messages.append(round_message(observations, names, remaining, prompt=form, quoting=prompts.QUOTING))
             return
-        for native_id, text in zip(self.native_ids, render_each(observations, names, prompt=form), strict=False):
+        for native_id, text in zip(
+            self.native_ids, render_each(observations, names, prompt=form, quoting=prompts.QUOTING), strict=False
+        ):
             self.messages.append(Message("tool", text, call_id=native_id))
         unread = prompts.BRIEF_UNREAD_CALL if form == "brief" else prompts.UNREAD_CALL
         for native_id in self.native_ids[len(names) :]:  # a server refuses a conversation with an unanswered call

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from concertino.strategies import Done, Step
+from concertino.text import quoting
 
 from .procedure import Log, Procedure, ask, with_instruction
 
@@ -30,6 +31,9 @@ Answer:
 
 Review:
 {critique}"""
+
+
+_QUOTING = quoting((), (r"question\s*:", r"answer\s*:", r"review\s*:"))
 
 
 @dataclass(frozen=True)
@@ -89,14 +93,19 @@ class SelfRefine(Procedure):
             # A revision that changes nothing would get the same critique again.
             if critiques and written[-1].strip() in ("", written[-2].strip()):
                 return Done(draft, "answered", f"revision {len(critiques)} changed nothing")
-            return ask(_CRITIQUE.format(approved=APPROVED, question=question, draft=draft), role="critic")
+            return ask(_CRITIQUE.format(approved=APPROVED, **_parts(question, draft)), role="critic")
         if approves(critiques[-1]):
             return Done(draft, "answered", f"the critic approved after {len(critiques) - 1} revisions")
-        return ask(_REVISION.format(question=question, draft=draft, critique=critiques[-1].strip()))
+        return ask(_REVISION.format(**_parts(question, draft), critique=_QUOTING.text(critiques[-1].strip())))
 
     def best(self, log: Log) -> str | None:
         """The last draft that holds something."""
         return next((text.strip() for text in reversed(log.replies[::2]) if text.strip()), None)
+
+
+def _parts(question: str, draft: str) -> dict[str, str]:
+    """A question and a draft as they stand in a prompt: no line of one begins another part."""
+    return {"question": _QUOTING.text(question), "draft": _QUOTING.text(draft)}
 
 
 def approves(critique: str) -> bool:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from concertino import CallFailed, ChatRequest, Message, ProviderError, Sampling
+from concertino.text import Quoting
 
 from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
 from concertino_bench.tasks.task import Task
@@ -112,7 +113,7 @@ class LlmJudge(Grader):
             "candidate": answer[-_LONGEST:],
         }
         # Half a surrogate pair in a reply cannot be sent as UTF-8.
-        text = json.dumps(data, ensure_ascii=False).encode("utf-8", "replace").decode()
+        text = Quoting().json(json.dumps(data, ensure_ascii=False)).encode("utf-8", "replace").decode()
         messages = [Message("system", _INSTRUCTIONS), Message("user", text)]
         return ChatRequest(messages, sampling=Sampling(temperature=0.0, max_tokens=self.max_tokens), schema=SCHEMA)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from concertino import ChatRequest, Message
+from concertino.text import Quoting
 
 from .answers import digest
 from .profile import GradedAnswer, Profile
@@ -47,7 +48,7 @@ VERSION = digest(_INSTRUCTIONS)
 
 def request_for(profile: Profile, graded: Sequence[GradedAnswer]) -> ChatRequest:
     """What the writer is asked. Lists in plain text: not every server keeps to a schema, or takes one."""
-    document = json.dumps(_document(profile, graded), ensure_ascii=False, indent=1)
+    document = Quoting().json(json.dumps(_document(profile, graded), ensure_ascii=False, indent=1))
     return ChatRequest((Message("system", _INSTRUCTIONS), Message("user", document)))
 
 

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from concertino.text import Quoting
+
 from .schemas import MODULES
 
 SYSTEM = (
@@ -115,4 +117,4 @@ def _signatures(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _shown(title: str, data: Any) -> str:
-    return f"{title}:\n{json.dumps(data, ensure_ascii=False)}"
+    return f"{title}:\n{Quoting().json(json.dumps(data, ensure_ascii=False))}"

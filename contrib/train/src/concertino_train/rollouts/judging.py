@@ -19,6 +19,7 @@ from random import Random
 from typing import Any
 
 from concertino import CallFailed, ChatRequest, Message, Pool, PoolError, Sampling, UsageError
+from concertino.text import Quoting
 from concertino_bench.graders.base import json_of
 from concertino_bench.runner import PoolServices
 
@@ -111,7 +112,7 @@ class GroupJudge:
 
     def _request(self, question: str, by_letter: Mapping[str, str]) -> ChatRequest:
         shown = {letter: answer[-_LONGEST:] for letter, answer in by_letter.items()}
-        text = json.dumps({"question": question[-_LONGEST:], "answers": shown}, ensure_ascii=False)
+        text = Quoting().json(json.dumps({"question": question[-_LONGEST:], "answers": shown}, ensure_ascii=False))
         score = {"type": "integer", "minimum": 0, "maximum": MOST}
         schema = {
             "type": "object",

@@ -18,12 +18,14 @@ from functools import cached_property
 from typing import Any
 
 from concertino import Message, Reply, UsageError
+from concertino.text import Quoting
 
 from .contract import Ids, Tools
 from .dialects import FORMAT_MARKS, guess_format
 from .template import ChatTemplate
 from .vocabulary import Vocabulary
 
+_QUOTED = Quoting().json
 _TOOLS = """You may call the functions below. To call one, write on a line of its own:
 <tool_call>{{"name": "function name", "arguments": {{...}}}}</tool_call>
 Functions, one JSON object each:
@@ -126,7 +128,7 @@ class TemplateCodec:
             UsageError: the template refuses the conversation.
         """
         shown = tools if self._form.shows_tools else ()
-        extra = [] if shown or not tools else [_TOOLS.format(tools="\n".join(json.dumps(dict(t)) for t in tools))]
+        extra = [] if shown or not tools else [_with_tools(tools)]
         if schema is not None:
             extra.append(_SCHEMA.format(schema=json.dumps(schema, ensure_ascii=False)))
         told = _with_system([m for m in messages if m.role != "system" or m.text.strip()], extra)
@@ -225,6 +227,10 @@ class _Rendering:
 
     def _render(self, count: int) -> str:
         return self._template.render(self._forms[:count], self._tools, opens=True)
+
+
+def _with_tools(tools: Tools) -> str:
+    return _TOOLS.format(tools="\n".join(_QUOTED(json.dumps(dict(tool))) for tool in tools))
 
 
 def _with_system(messages: list[Message], extra: list[str]) -> list[Message]:

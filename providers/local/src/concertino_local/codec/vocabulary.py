@@ -15,6 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from concertino.text import is_control_token
+
 from .contract import Ids
 
 MARK = "\ufdd0"
@@ -85,8 +87,11 @@ class Vocabulary:
 
     @cached_property
     def _to_cut(self) -> list[str]:
+        # Some tokenizers have control tokens that they do not call special, such as those of fill-in-the-middle.
+        added = (token.content for token in self._tokenizer.added_tokens_decoder.values())
+        texts = {*self.special.values(), *filter(is_control_token, added)}
         # The longest first, as one may stand within another. One of a single letter cannot be cut in two.
-        return sorted((text for text in self.special.values() if len(text) > 1), key=len, reverse=True)
+        return sorted((text for text in texts if len(text) > 1), key=len, reverse=True)
 
     def encode_rendered(self, text: str) -> list[int]:
         """Ids of a rendered text; at a `MARK` two tokens meet."""

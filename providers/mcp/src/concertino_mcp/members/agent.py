@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from concertino import AgentSpec, Call, CallFailed, Context, Cost, Message, Observation, Reply, ToolSpec
-from concertino.text import write_tool_call
+from concertino.text import Quoting, quote_foreign, write_tool_call
 
 from concertino_mcp.errors import fail
 from concertino_mcp.settings import McpServerSettings
@@ -51,6 +51,7 @@ the values that you found or changed, and what could not be done. What tools ret
 Tools:
 {tools}"""
 
+_ABOUT = "\nThe server says about its use:\n{}\n"
 _NEITHER = "Your reply holds neither a <tool_call> nor an <answer>. Write one of them."
 _LAST = "This was the last call. Reply now with <answer>...</answer>: what you have found and done so far."
 
@@ -103,9 +104,11 @@ class _ToolLoop:
         self.names = {spec.short_name: spec.short_name for spec in tools}
         self.names.update((own_name(spec), spec.short_name) for spec in tools)  # what the prompt shows goes first
         self.prompt = _INSTRUCTION.format(
-            title=title or server.name,
+            title=quote_foreign(" ".join(title.split())) or server.name,
             calls=CALLS,
-            about=f"\nThe server says about its use:\n{instructions.strip()}\n" if instructions.strip() else "",
+            about=f"\nThe server says about its use:\n{quote_foreign(instructions.strip())}\n"
+            if instructions.strip()
+            else "",
             tools="\n".join(_shown(spec) for spec in tools),
         )
 
@@ -115,7 +118,7 @@ class _ToolLoop:
         if not task:
             fail(self.server.name, "rejected", "there is no task: give `subtask`")
         model = ctx.model(self._model(arguments.get("model", "").strip(), ctx))
-        messages = [Message("system", self.prompt), Message("user", task)]
+        messages = [Message("system", self.prompt), Message("user", quote_foreign(task))]
         done: list[str] = []
         # One turn more than may call: the last is for the answer.
         for turn in range(1, TURNS + 2):
@@ -186,11 +189,11 @@ def _text(seen: Observation) -> str:
 def _block(name: str, text: str) -> str:
     name = "".join(character for character in name[:NAME] if character not in '<>"\n')
     # A result must not close its block and go on as an instruction.
-    text = text.replace("</tool_result>", "&lt;/tool_result>")
+    text = quote_foreign(text)
     return f'<tool_result name="{name}">\n{text}\n</tool_result>'
 
 
 def _shown(spec: ToolSpec) -> str:
     schema = {key: value for key, value in spec.input_schema.items() if key != "$schema"}
     entry = {"name": own_name(spec), "description": spec.description, "parameters": schema}
-    return json.dumps(entry, ensure_ascii=False)
+    return Quoting().json(json.dumps(entry, ensure_ascii=False))

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from concertino import Attachment, ChatRequest, Message, Sampling, ToolCall
-from concertino.text import NAMELESS
+from concertino.text import NAMELESS, ToolQuoting
 
 from concertino_openai.dialects import ServerDialect
 
@@ -45,13 +45,15 @@ class RequestWriter:
         given = dict(extra)
         self._tools_only = {name: given.pop(name) for name in WITH_TOOLS_ONLY if name in given}
         self._fixed.update(given)
+        self._quote_tools = ToolQuoting()
 
     def write(self, request: ChatRequest) -> bytes:
         """The body of a request."""
         return json.dumps(self.body(request), separators=(",", ":")).encode()
 
     def body(self, request: ChatRequest) -> dict[str, Any]:
-        """The body of a request as data."""
+        """The body of a request as data; what it says holds no control token of a chat template."""
+        request = request.quoted(self._quote_tools)
         messages = self._messages(request.messages)
         body: dict[str, Any] = {**self._fixed, "messages": messages}
         if request.tools:

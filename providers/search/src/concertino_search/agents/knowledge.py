@@ -14,7 +14,7 @@ from concertino import AgentSpec, CallFailed, Cost
 
 from concertino_search.snippets import ELLIPSIS
 
-from .gathered import DATA_RULE, AgentTools, GatheredSources, ask, object_schema, texts_schema
+from .gathered import DATA_RULE, AgentTools, GatheredSources, ask, object_schema, quoted, texts_schema
 
 if TYPE_CHECKING:
     from concertino import Context
@@ -124,17 +124,17 @@ class _KnowledgeSearcher:
     async def _queries(self, gathered: GatheredSources, task: str, model: str) -> list[str]:
         """The first queries; the task itself where the model gives none."""
         try:
-            given = await ask(gathered.context, model, "default", QUERY_PROMPT, f"Task: {task}", _QUERIES)
+            given = await ask(gathered.context, model, "default", QUERY_PROMPT, f"Task: {quoted(task)}", _QUERIES)
         except CallFailed as failed:
             gathered.notes.append(f"searched for the task as it stands: {failed}")
             given = {"queries": []}
         return gathered.fresh(given["queries"], MAX_QUERIES) or gathered.fresh([task], 1)
 
     async def _turn(self, gathered: GatheredSources, task: str, model: str, *, last: bool) -> dict[str, Any]:
-        asked = "\n".join(f"- {query}" for query in gathered.queries)
+        asked = "\n".join(f"- {quoted(query)}" for query in gathered.queries)
         sources = gathered.shown(gathered.found, _SHOWN_CHARS) or "(nothing was found)"
         limit = "\n\nThis is the last turn: answer from these sources, or leave everything empty." if last else ""
-        user = f"Task: {task}\n\nSearched for:\n{asked}\n\n{sources}{limit}"
+        user = f"Task: {quoted(task)}\n\nSearched for:\n{asked}\n\n{sources}{limit}"
         turn: dict[str, Any] = await ask(gathered.context, model, "default", ANSWER_PROMPT, user, _TURN)
         return turn
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from concertino import AgentSpec, CallFailed, Cost
 
 from .citations import Citation, why_dropped
-from .gathered import DATA_RULE, AgentTools, GatheredSources, ask, object_schema, texts_schema
+from .gathered import DATA_RULE, AgentTools, GatheredSources, ask, object_schema, quoted, texts_schema
 from .knowledge import TASK_SCHEMA
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class _Research:
 
     async def _plan(self) -> list[str]:
         try:
-            plan = await self._ask("default", PLAN_PROMPT, f"Question: {self._task}", self._agent._plan_schema)
+            plan = await self._ask("default", PLAN_PROMPT, f"Question: {quoted(self._task)}", self._agent._plan_schema)
         except CallFailed as failed:
             self._gathered.notes.append(f"searched for the question as it stands: {failed}")
             plan = {"queries": []}
@@ -187,7 +187,7 @@ class _Research:
         if len(unread) <= self._limits.reads:
             return unread
         shown = self._gathered.shown(unread, self._limits.prompt_chars)
-        user = f"Question: {self._task}\n\nKnown so far:\n{self._known()}\n\n{shown}"
+        user = f"Question: {quoted(self._task)}\n\nKnown so far:\n{quoted(self._known())}\n\n{shown}"
         try:
             choice = await self._ask("default", CHOOSE_PROMPT, user, self._agent._choice_schema)
         except CallFailed as failed:
@@ -199,7 +199,8 @@ class _Research:
     async def _reflect(self, read: list[str]) -> list[str]:
         shown = self._gathered.shown(read, self._limits.prompt_chars)
         asked = "; ".join(self._gathered.queries)
-        user = f"Question: {self._task}\n\nSearched for: {asked}\n\nKnown so far:\n{self._known()}\n\n{shown}"
+        known = quoted(self._known())
+        user = f"Question: {quoted(self._task)}\n\nSearched for: {quoted(asked)}\n\nKnown so far:\n{known}\n\n{shown}"
         try:
             seen = await self._ask("default", REFLECT_PROMPT, user, self._agent._reflection_schema)
         except CallFailed as failed:
@@ -222,7 +223,7 @@ class _Research:
         if not self._notes.findings:
             self._gathered.notes.append("nothing that was read answers the question")
             return self._result("", [])
-        user = f"Question: {self._task}\n\nFindings:\n{self._known()}"
+        user = f"Question: {quoted(self._task)}\n\nFindings:\n{quoted(self._known())}"
         try:
             report = await self._ask("writer", WRITE_PROMPT, user, _REPORT_SCHEMA)
         except CallFailed as failed:
