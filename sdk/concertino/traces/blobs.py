@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -23,13 +22,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
+from concertino.core.regular_file import read_regular
+
 from .disk import sync_file, sync_folder, write_all
-from .journal_errors import BlobError, JournalWriteError
-from .journal_line import encode_json
+from .journal_errors import BlobError, JournalError, JournalWriteError
+from .journal_line import decode_json, encode_json
 
 BLOB_LIMIT = 64 * 1024
 """Bytes of JSON above which `pack` moves a value into a side file."""
 
+_MOST = 512 << 20
+"""Bytes of a side file that is read."""
 _SMALL = 256
 """Characters of a text that stands beside the reference to a side file."""
 
@@ -48,7 +51,7 @@ class BlobStore:
     """The side files of one journal; with `sync`, each is on disk before its reference is returned."""
 
     def __init__(self, journal: Path, *, sync: bool = False) -> None:
-        self._journal = journal
+        self.journal = journal
         self._sync = sync
         self._written: set[str] = set()
         # Two threads may write the same value at the same time; each needs a temporary name of its own.
@@ -57,7 +60,7 @@ class BlobStore:
     @cached_property
     def folder(self) -> Path:
         """Where they are; made with the first of them."""
-        return self._journal.with_name(self._journal.name + ".blobs")
+        return self.journal.with_name(self.journal.name + ".blobs")
 
     def write(self, value_json: bytes, digest: str = "") -> dict[str, Any]:
         """Keep the bytes and return their reference. JournalWriteError if the disk refuses; no part stays.
@@ -86,7 +89,7 @@ class BlobStore:
             )
         path = self.folder / digest
         try:
-            data = path.read_bytes()
+            data = read_regular(path, _MOST)
         except OSError as error:
             raise BlobError(
                 f"{path}: the value of {size} bytes cannot be read ({error.strerror}). Copy the folder "
@@ -162,7 +165,15 @@ def _is_small(value: Any) -> bool:
 
 
 def unpack(value: Any, blobs: BlobStore) -> Any:
-    """The value that `pack` was given. BlobError if its side file is missing or damaged."""
+    """The value that `pack` was given.
+
+    Raises:
+        BlobError: its side file is missing or damaged.
+        JournalError: the file holds no JSON, or JSON that no record holds.
+    """
     if isinstance(value, Mapping) and "$blob" in value:
-        return json.loads(blobs.read(value))
+        try:
+            return decode_json(blobs.read(value))
+        except ValueError as reason:
+            raise JournalError(f"{blobs.folder / value['$blob']}: not written by concertino: {reason}") from None
     return value

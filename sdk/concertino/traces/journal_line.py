@@ -32,8 +32,16 @@ PREFIX_LENGTH = 9
 _FORM: dict[str, Any] = {"separators": (",", ":"), "allow_nan": False, "check_circular": False}
 _encode_utf8 = json.JSONEncoder(ensure_ascii=False, **_FORM).encode
 _encode_ascii = json.JSONEncoder(ensure_ascii=True, **_FORM).encode
-_decode = json.JSONDecoder().raw_decode
 
+
+def _refused(word: str) -> None:
+    raise ValueError(f"it holds {word}, which is not JSON")
+
+
+_decode = json.JSONDecoder(parse_constant=_refused).raw_decode
+
+DEEPEST = 128
+"""Levels of lists and tables in one record; what a member takes or returns has at most half of them."""
 LONG_TEXT = 4096
 """Bytes of a text's JSON from which on `skim_line` may cut it."""
 _RESULT, _CONTENT, _FULL = b'{"t":"result",', b'"content":"', b'"full":"'
@@ -107,17 +115,45 @@ def _proven(line: bytes) -> bytes:
     return data
 
 
-def _record(data: bytes, n: int) -> dict[str, Any]:
+def decode_json(data: bytes) -> Any:
+    """The value of JSON bytes.
+
+    Raises:
+        ValueError: they are not UTF-8, or not one JSON value.
+        JournalError: it is nested deeper than what a run can record.
+    """
     text = data.decode()
     try:
-        record, end = _decode(text)
-    # No damage: the checksum agrees. A `ValueError` would let a resume cut off a good record.
+        value, end = _decode(text)
+        # Fewer brackets than levels cannot nest too deep, which spares most records the walk.
+        deep = text.count("{") + text.count("[") > DEEPEST and _is_too_deep(value)
     except RecursionError:
-        raise JournalError(
-            f"record {n} is intact but nested too deep to be read from here. "
-            "Read it from a shallower call stack, or raise sys.setrecursionlimit()."
-        ) from None
-    if end != len(text) or not isinstance(record, dict) or record.get("n") != n:
+        deep = True
+    if deep:
+        # No `ValueError`, which would mean damage: the bytes are what was written.
+        raise JournalError(f"nested too deep: more than {DEEPEST} levels, and no run of concertino writes such a value")
+    if end != len(text):
+        raise ValueError("more than one JSON value")
+    return value
+
+
+def _is_too_deep(value: Any) -> bool:
+    # Level by level, because a recursion could overflow on exactly the values that it should refuse.
+    level = [value]
+    for _ in range(DEEPEST):
+        containers = [item for item in level if type(item) is dict or type(item) is list]
+        if not containers:
+            return False
+        level = [inner for item in containers for inner in (item.values() if type(item) is dict else item)]
+    return any(type(item) is dict or type(item) is list for item in level)
+
+
+def _record(data: bytes, n: int) -> dict[str, Any]:
+    try:
+        record = decode_json(data)
+    except JournalError as error:
+        raise JournalError(f"record {n} is intact but {error}") from None
+    if not isinstance(record, dict) or record.get("n") != n:
         raise ValueError("it does not carry the next sequence number")
     return record
 
