@@ -98,6 +98,9 @@ def _turn(record: dict[str, Any]) -> SessionTurn:
     """The turn in a record of a journal, which may come from a stranger. ValueError says what is wrong with it."""
     if found := _TURN.fault(record):
         raise ValueError(found)
+    # It becomes the name of a file, which is read, and may be deleted.
+    if set(record["run_id"]) & set("/\\\0"):
+        raise ValueError(f"the run id {record['run_id'][:80]!r} leads out of the folder")
     return SessionTurn.from_json(record)
 
 

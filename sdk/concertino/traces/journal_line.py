@@ -38,10 +38,10 @@ def _refused(word: str) -> None:
     raise ValueError(f"it holds {word}, which is not JSON")
 
 
-_decode = json.JSONDecoder(parse_constant=_refused).raw_decode
+_scan = json.JSONDecoder(parse_constant=_refused).scan_once
 
-DEEPEST = 128
-"""Levels of lists and tables in one record; what a member takes or returns has at most half of them."""
+DEEPEST = 200
+"""Levels of lists and tables in one record; what a member takes or returns has at most a third of them."""
 LONG_TEXT = 4096
 """Bytes of a text's JSON from which on `skim_line` may cut it."""
 _RESULT, _CONTENT, _FULL = b'{"t":"result",', b'"content":"', b'"full":"'
@@ -91,7 +91,10 @@ def frame(body: bytes, n: int) -> bytes:
 
 def parse_line(line: bytes, n: int) -> dict[str, Any]:
     """The record of a line that must be number `n`; ValueError names what does not agree."""
-    return _record(_proven(line), n)
+    data = line[PREFIX_LENGTH:-1]
+    if line[:PREFIX_LENGTH] != b"%08x " % crc32(data) or line[-1:] != b"\n":
+        raise _unproven(line)
+    return _record(data, n)
 
 
 def skim_line(line: bytes, n: int, keep: int = 0) -> dict[str, Any]:
@@ -99,20 +102,18 @@ def skim_line(line: bytes, n: int, keep: int = 0) -> dict[str, Any]:
 
     To decode texts that nobody will look at takes most of the time of a large journal.
     """
-    data = _proven(line)
+    data = line[PREFIX_LENGTH:-1]
+    if line[:PREFIX_LENGTH] != b"%08x " % crc32(data) or line[-1:] != b"\n":
+        raise _unproven(line)
     if len(data) >= LONG_TEXT and data.startswith(_RESULT):
         data = _skimmed(data, keep)
     return _record(data, n)
 
 
-def _proven(line: bytes) -> bytes:
-    """The JSON of a line whose checksum agrees."""
-    data = line[PREFIX_LENGTH:-1]
+def _unproven(line: bytes) -> ValueError:
     if line[-1:] != b"\n":
-        raise ValueError("the file ends inside this record")
-    if line[:PREFIX_LENGTH] != b"%08x " % crc32(data):
-        raise ValueError("its checksum does not match its bytes")
-    return data
+        return ValueError("the file ends inside this record")
+    return ValueError("its checksum does not match its bytes")
 
 
 def decode_json(data: bytes) -> Any:
@@ -124,9 +125,11 @@ def decode_json(data: bytes) -> Any:
     """
     text = data.decode()
     try:
-        value, end = _decode(text)
+        value, end = _scan(text, 0)
         # Fewer brackets than levels cannot nest too deep, which spares most records the walk.
-        deep = text.count("{") + text.count("[") > DEEPEST and _is_too_deep(value)
+        deep = len(text) > 2 * DEEPEST and text.count("{") + text.count("[") > DEEPEST and _is_too_deep(value)
+    except StopIteration:
+        raise ValueError("it is not JSON") from None
     except RecursionError:
         deep = True
     if deep:

@@ -6,54 +6,49 @@ are always there, and of which types. Fields and kinds that are not known are le
 because a later version may write more of them.
 
 Invariant: what a reader of traces is given has this shape, or `JournalError` says file, line, field, and what was
-expected. It is cheap: fields and types of a record are compared with those of earlier ones in one look-up.
+expected. It is cheap: for the fields that
+a record has, the comparison is compiled once.
 """
 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from concertino.core.approval import ApprovalRequest
-from concertino.core.attachment import Attachment, Audio, File, Image
-from concertino.core.events import (
-    ApprovalAsked,
-    Asked,
-    Attached,
-    CallEnded,
-    CallStarted,
-    Decided,
-    Planned,
-    Replied,
-    Retried,
-    RunEnded,
-    RunStarted,
-    Stalled,
-)
-from concertino.core.format_issue import FormatIssue
 from concertino.core.late import LateValue
-from concertino.core.model import Message, Reply, ToolCall
-from concertino.core.observation import ErrorInfo, Observation, Status
-from concertino.core.plan import Call, Plan
-from concertino.core.usage import NOTHING, Usage
+from concertino.core.observation import Status
 
 from .journal_errors import JournalError
 
 LEAST, MOST = -1e9, 1e11
 """Bounds of a number: of seconds since 1970 these are the years 1938 and 5138."""
+_OFTEN = 16
+"""Records with the same fields after which their check is compiled, which takes as long as to look at forty."""
 LONGEST_ID = 2048
-"""Characters of an id. An id is longer than that of the agent around it, so this bounds how deep calls nest, too."""
-_FORMS = 256
-"""Forms that are remembered of one shape: a hostile file could show a new one in each record."""
+"""Characters of an id."""
+_DEEPEST = 64
+"""Agents around a call."""
+_FORMS = 64
+"""Sets of fields that are remembered of one shape: a hostile file could show a new one in each record."""
 
-_ANY, _KEY = "any value", "*"
-_WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", dict: "a table", list: "a list"}
+ANY, KEY = "any value", "*"
+"""In a sample: a value of any kind; the name of a field that may have any name."""
+_WORDS = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    dict: "a table",
+    list: "a list",
+}
 _AMONG: dict[str, Collection[str]] = {
-    "result.status": [str(status) for status in Status],
-    "reply.observation.status": [str(status) for status in Status],
-    "attach.attachments.kind": [kind.kind for kind in (Image, Audio, File)],
+    "result.status": list(Status),
+    "reply.observation.status": list(Status),
+    "attach.attachments.kind": ["audio", "file", "image"],
 }
 """Fields in which only these words may stand."""
 _SPARED = ("attempts", "key")
@@ -63,11 +58,11 @@ _SPARED = ("attempts", "key")
 class _Rule(Protocol):
     types: frozenset[type]
 
-    def fits(self, value: Any) -> bool:
-        """Whether a value of one of the types is as expected; quick."""
+    def source(self, value: str, given: dict[str, Any]) -> str:
+        """Python that is true where a value is as expected; it may put what it needs into `given`."""
 
     def fault(self, value: Any, place: str) -> str:
-        """What is wrong with such a value, empty if nothing is."""
+        """What is wrong with a value of one of the types, empty if nothing is."""
 
 
 class _Plain:
@@ -79,22 +74,29 @@ class _Plain:
         self._among = frozenset(among)
         self._longest = longest
 
-    @property
-    def looks_deeper(self) -> bool:
-        return bool(self._among or self._longest)
-
-    def fits(self, value: Any) -> bool:
-        if type(value) is str:
-            return (not self._among or value in self._among) and (not self._longest or len(value) <= self._longest)
-        return type(value) not in (int, float) or LEAST <= value <= MOST
+    def source(self, value: str, given: dict[str, Any]) -> str:
+        bounds = f"{LEAST} <= x <= {MOST}"
+        if self._among:
+            return f"type(x := {value}) is str and x in {_named(self._among, given)}"
+        if self.types == {str}:
+            longest = f" and len(x) <= {self._longest}" if self._longest else ""
+            return f"type(x := {value}) is str{longest}" if longest else f"type({value}) is str"
+        if self.types == {int, float}:
+            return f"(type(x := {value}) is float or type(x) is int) and {bounds}"
+        return (
+            f"type(x := {value}) is int and {bounds}"
+            if self.types == {int}
+            else f"type({value}) in {_named(self.types, given)}"
+        )
 
     def fault(self, value: Any, place: str) -> str:
-        if self.fits(value):
-            return ""
-        if self._among:
+        if type(value) in (int, float) and not LEAST <= value <= MOST:
+            return _told(value, place, f"a number from {LEAST:g} to {MOST:g}")
+        if isinstance(value, str) and self._among and value not in self._among:
             return _told(value, place, f"one of {', '.join(sorted(self._among))}")
-        wanted = f"at most {self._longest} characters" if self._longest else f"a number from {LEAST:g} to {MOST:g}"
-        return _told(value, place, wanted)
+        if isinstance(value, str) and self._longest and len(value) > self._longest:
+            return _told(value, place, f"at most {self._longest} characters")
+        return ""
 
 
 class _Many:
@@ -102,20 +104,23 @@ class _Many:
 
     def __init__(self, kind: type, within: _Rule | None) -> None:
         self.types = frozenset([kind])
+        self._kind = kind
         self._within = within
 
-    def fits(self, value: Any) -> bool:
-        within, values = self._within, value.values() if type(value) is dict else value
-        if within is None or not values:
-            return True
-        if not within.types.issuperset(map(type, values)):
-            return False
-        return all(map(within.fits, values))
+    def source(self, value: str, given: dict[str, Any]) -> str:
+        right = f"type(x := {value}) is {self._kind.__name__}"
+        if self._within is None:
+            return right
+        inner: dict[str, Any] = {}
+        source = self._within.source("y", inner)
+        values = "v.values()" if self._kind is dict else "v"
+        all_right = _compiled(
+            f"    for y in {values}:\n        if not ({source}): return False\n    return True", inner
+        )
+        return f"{right} and (not x or {_named(all_right, given)}(x))"
 
     def fault(self, value: Any, place: str) -> str:
-        if self._within is None:
-            return ""
-        pairs = value.items() if type(value) is dict else enumerate(value)
+        pairs = value.items() if self._kind is dict else enumerate(value)
         return next((found for key, each in pairs if (found := _fault(self._within, each, f"{place}[{key!r}]"))), "")
 
 
@@ -136,57 +141,61 @@ class Shape:
         }
         always = [name for name in names if all(name in sample for sample in samples)]
         self._required = [name for name in always if name not in _SPARED]
-        # Names and types of fields that were found right; with each: its numbers, and what has to be looked into.
-        self._known: dict[tuple[Any, ...], tuple[list[str], list[tuple[str, _Rule]]]] = {}
+        # By the names of fields that a table has, in their order: almost all tables of a trace have the same few.
+        self._checks: dict[tuple[str, ...], Callable[[Any], bool]] = {}
 
-    def fits(self, value: Any) -> bool:
-        """Whether a table has this shape."""
-        form = (*value, *map(type, value.values()))
-        known = self._known.get(form)
-        if known is None:
-            if self._fault_of_form(value, ""):
-                return False
-            known = self._deeper(value)
-            if len(self._known) < _FORMS:
-                self._known[form] = known
-        for name in known[0]:
-            if not LEAST <= value[name] <= MOST:
-                return False
-        return all(rule.fits(value[name]) for name, rule in known[1])
+    def check(self, names: tuple[str, ...], *also: str) -> Callable[[Any], bool]:
+        """What tells whether a table with fields of these names surely has this shape; the rare is left to `fault`.
 
-    def fault(self, value: Any, place: str = "") -> str:
+        Args:
+            also: Python that is to be true of the table `v`, too.
+        """
+        if any(name not in names for name in self._required):
+            return _never
+        given: dict[str, Any] = {}
+        rules = [(name, rule) for name in names if (rule := self._rules.get(name)) is not None and name != "t"]
+        source = " and ".join([*filter(None, also), *(rule.source(f"v[{name!r}]", given) for name, rule in rules)])
+        return _compiled(f"    return {source or True}", given)
+
+    def _learned(self, value: Mapping[str, Any]) -> bool:
+        names = tuple(value)
+        if len(self._checks) >= _FORMS:
+            return False
+        self._checks[names] = self.check(names)
+        return self._checks[names](value)
+
+    def source(self, value: str, given: dict[str, Any]) -> str:
+        get, learn = _named(self._checks.get, given), _named(self._learned, given)
+        return f"type(x := {value}) is dict and ({get}(tuple(x)) or {learn})(x)"
+
+    def fault(self, value: Mapping[str, Any], place: str = "") -> str:
         """What is wrong with a table, empty if nothing is."""
-        found = self._fault_of_form(value, place)
-        inside = ((name, rule) for name, rule in self._rules.items() if name in value and rule is not None)
-        return found or next(
-            (wrong for name, rule in inside if (wrong := _fault(rule, value[name], _joined(place, name)))), ""
-        )
-
-    def _fault_of_form(self, value: Mapping[str, Any], place: str) -> str:
-        """What is wrong with names and types."""
         for name in self._required:
             if name not in value:
                 return f"the field {_joined(place, name)!r} is missing"
-        for name, each in value.items():
-            rule = self._rules.get(name)
-            if rule is not None and type(each) not in rule.types and type(each) is not LateValue:
-                return _told(each, _joined(place, name), _expected(rule.types))
-        return ""
-
-    def _deeper(self, value: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, _Rule]]]:
-        numbers, others = [], []
-        for name, each in value.items():
-            rule = self._rules.get(name)
-            if rule is None or each is None or type(each) is LateValue:
-                continue
-            if isinstance(rule, _Plain) and type(each) in (int, float):
-                numbers.append(name)
-            elif not isinstance(rule, _Plain) or (rule.looks_deeper and type(each) is str):
-                others.append((name, rule))
-        return numbers, others
+        known = ((name, self._rules.get(name), each) for name, each in value.items())
+        return next((found for name, rule, each in known if (found := _fault(rule, each, _joined(place, name)))), "")
 
 
-def checked_record(record: Any, path: Path, line: int) -> dict[str, Any]:
+def _compiled(body: str, given: dict[str, Any]) -> Callable[[Any], bool]:
+    # As straight code it is several times as quick as a loop over rules, and every record that is read passes here. It
+    # is made of the samples; names of fields stand in it as literals.
+    exec(f"def check(v):\n{body}", given)
+    made: Callable[[Any], bool] = given["check"]
+    return made
+
+
+def _never(_: Any) -> bool:
+    return False
+
+
+def _named(thing: object, given: dict[str, Any]) -> str:
+    name = f"given{len(given)}"
+    given[name] = thing
+    return name
+
+
+def checked_record(record: dict[str, Any], path: Path, line: int) -> dict[str, Any]:
     """A record of a trace, if it has the shape of its kind.
 
     Args:
@@ -195,38 +204,73 @@ def checked_record(record: Any, path: Path, line: int) -> dict[str, Any]:
     Raises:
         JournalError: it has not; names file, line and field.
     """
-    try:
-        shape = _SHAPES.get(record["t"])
-        if shape is None or (shape.fits(record) and not ("parent" in record and _misplaced(record))):
-            return record  # type: ignore[no-any-return]
-    except (TypeError, KeyError, AttributeError):
-        pass  # no table, or no kind
-    raise JournalError(
-        f"{path}, line {line}: not a record of a trace: {_fault_of_record(record)}. The file was changed, or another "
-        "program wrote it; use an unchanged copy."
-    )
+    # Almost all records of a trace have the same few sets of fields.
+    check = _checks.get(tuple(record))
+    if check is not None and check(record):
+        return record
+    if found := _fault_of(record):
+        raise JournalError(
+            f"{path}, line {line}: not a record of a trace: {found}. The file was changed, or another program wrote "
+            "it; use an unchanged copy."
+        )
+    if check is None:
+        _seen[tuple(record)] += 1
+        if _seen[tuple(record)] == _OFTEN and len(_checks) < _FORMS:
+            _checks[tuple(record)] = _check_of(record)
+    return record
 
 
-def _misplaced(record: Mapping[str, Any]) -> bool:
-    """Whether the id of a call does not begin with that of the agent around it; so calls cannot contain each other."""
-    parent, call_id = record["parent"], record["id"]
-    return bool(parent) and not (len(call_id) > len(parent) and call_id.startswith(parent))
+_checks: dict[tuple[str, ...], Callable[[Any], bool]] = {}
+"""What tells of records with these fields, in their order, whether they are surely right."""
+_seen: Counter[tuple[str, ...]] = Counter()
 
 
-def _fault_of_record(record: Any) -> str:
+def _check_of(record: Mapping[str, Any]) -> Callable[[Any], bool]:
+    kind = record["t"]
+    nested = f"(v['parent'] + '/') in v['id'] and v['id'].count('/') <= {_DEEPEST}" if "parent" in record else ""
+    shape = shape_of(kind)
+    return _never if shape is None else shape.check(tuple(record), f"v['t'] == {kind!r}", nested)
+
+
+@cache
+def _samples() -> Mapping[str, Sequence[Any]]:
+    from .record_samples import SAMPLES
+
+    return SAMPLES
+
+
+def shape_of(kind: str) -> Shape | None:
+    """The shape of a kind of record, None of an unknown one."""
+    if kind not in _shapes and kind in _samples():
+        _shapes[kind] = Shape([event.to_json() for event in _samples()[kind]], kind)
+    return _shapes.get(kind)
+
+
+_shapes: dict[str, Shape] = {}
+
+
+def _fault_of(record: Any) -> str:
+    """What is wrong with a record, empty if nothing is."""
     if not isinstance(record, dict):
         return _told(record, "", "a table")
     kind = record.get("t")
     if not isinstance(kind, str):
         return _told(kind, "t", "the kind of the record") if "t" in record else "the field 't' is missing"
-    found = _SHAPES[kind].fault(record)
-    if not found:
-        found = f"the parent {_brief.repr(record['parent'])} is not the begin of the id {_brief.repr(record['id'])}"
-    return f"{kind!r}: {found}"
+    shape = shape_of(kind)
+    if shape is None:
+        return ""
+    if found := shape.fault(record):
+        return f"{kind!r}: {found}"
+    parent, call_id = record.get("parent"), record.get("id", "")
+    # So no call is inside itself: each level has a stroke more.
+    if parent and not (f"{parent}/" in call_id and call_id.count("/") <= _DEEPEST):
+        wanted = f"the id of the call around it, {_brief.repr(parent)}, a stroke and more; at most {_DEEPEST} levels"
+        return _told(call_id, "id", wanted)
+    return ""
 
 
-def _fault(rule: _Rule, value: Any, place: str) -> str:
-    if type(value) is LateValue:
+def _fault(rule: _Rule | None, value: Any, place: str) -> str:
+    if rule is None or type(value) is LateValue:
         return ""
     return rule.fault(value, place) if type(value) in rule.types else _told(value, place, _expected(rule.types))
 
@@ -252,10 +296,10 @@ def _joined(place: str, name: str) -> str:
 
 def _rule_of(samples: Sequence[Any], path: str) -> _Rule | None:
     """The rule that all samples of a field obey; None for anything."""
-    if any(sample == _ANY for sample in samples):
+    if any(sample == ANY for sample in samples):
         return None
     tables = [sample for sample in samples if isinstance(sample, dict)]
-    if any(_KEY in table for table in tables):
+    if any(KEY in table for table in tables):
         return _Many(dict, _rule_of([each for table in tables for each in table.values()], path))
     if any(tables):
         return Shape(tables, path)
@@ -266,77 +310,3 @@ def _rule_of(samples: Sequence[Any], path: str) -> _Rule | None:
         return _Many(dict, None) if kinds else None
     longest = LONGEST_ID if path.rpartition(".")[2] in ("id", "parent") else 0
     return _Plain(kinds, _AMONG.get(path, ()), longest)
-
-
-# -- the samples: of each class one with all of its fields, and one with those that are always written -----------------
-
-_CALLS = [
-    Call("name", {}, "id", ("id",), ("code", "message"), ("repair",), order_after=("id",)),
-    Call("name", "text", "id"),
-]
-_ERROR = ErrorInfo("code", "message", "path", "expected", "got", ("near",), retryable=True)
-_USAGE = Usage(1, 0.5, 0.5, 1, 1, 1, 0.5, 1, 1, 1, 1)
-_SEEN = Observation("id", "name", Status.OK, _ANY, _ERROR, _USAGE, 1, 0.5, 0.5, ("repair",), 1, replayed=True, note="x")
-_FAILED = Observation("id", "name", Status.OK, None, ErrorInfo("code", "message"), Usage(1), started=0.5, ended=0.5)
-_UNSEEN = Observation("id", "name", Status.OK, usage=Usage(usd=0.5), started=0.5, ended=0.5)
-_SEEN_ALL = (_SEEN, _FAILED, _UNSEEN, Observation("id", "name", Status.OK, started=0.5, ended=0.5))
-_ASKED = [ToolCall("name", _ANY, "id", {"key": _ANY}), ToolCall("name", _ANY)]
-
-
-def _samples_of_files() -> list[Attachment]:
-    made = Attachment.made
-    found: list[Attachment] = [File(b"x", name="x", media_type="text/plain"), File("https://x.example/x")]
-    Attachment.made = made  # a run looks for attachments only where the process has made some; these are none
-    return found
-
-
-_FILES = _samples_of_files()
-_MESSAGES = [
-    Message("tool", "text", tuple(_ASKED), "id", "thought", {_KEY: _ANY}, tuple(_FILES)),
-    Message("user", "text"),
-]
-_REPLIES = [
-    Reply("text", tuple(_ASKED), _USAGE, "stop", "thought", (1,), (0.5,), (1,), _ANY, {_KEY: _ANY}),
-    *(Reply("text", usage=usage) for usage in (Usage(1), Usage(usd=0.5), NOTHING)),
-]
-_ISSUES = (FormatIssue("code", "message", 1, 1, repaired=True), FormatIssue("code", "message", 1, 1))
-_REQUEST = ApprovalRequest("id", "name", _ANY, "", "", "")
-
-_SETUP: dict[str, Any] = {
-    "strategy": {"name": "name"},
-    "pool": "id",
-    "members": {_KEY: "digest"},
-    "roles": {_KEY: "name"},
-    "aliases": {_KEY: "name"},
-    "budget": {_KEY: 0.5},
-    "sampling": {},
-    "tools": [{}],
-    "found": ["name"],
-    "history": [message.to_json() for message in _MESSAGES],
-    "instructions": "text",
-    "answer_schema": _ANY,
-    "guards": ["stage name"],
-    "duplicates": "word",
-    "durability": "word",
-    "session": "name",
-    "eager": True,
-    "arranged": True,
-}
-"""What a run began with (`concertino.runs.setup`); none of it is always there."""
-
-_SAMPLES: dict[str, list[Any]] = {
-    "run": [RunStarted("id", "text", _SETUP, 0.5), RunStarted("id", "text", {}, 0.5)],
-    "ask": [Asked("id", "role", "model", _MESSAGES, 0.5)],
-    "reply": [Replied("id", "role", reply, seen) for reply, seen in zip(_REPLIES, _SEEN_ALL, strict=True)],
-    "plan": [Planned(1, Plan.parallel(_CALLS), 0.5, _ISSUES), Planned(1, Plan.parallel(_CALLS), 0.5)],
-    "intent": [CallStarted("id", "id", parent, "name", "kind", _ANY, 0.5) for parent in ("id", "")],
-    "result": [CallEnded(_SEEN, "id", _ANY), *map(CallEnded, _SEEN_ALL)],
-    "retry": [Retried("id", "name", 1, "failure", "text", 0.5)],
-    "stall": [Stalled("id", "name", 0.5, "place")],
-    "attach": [Attached("id", _FILES)],
-    "approval": [ApprovalAsked(_REQUEST, 0.5)],
-    "decision": [Decided("id", True, {}, "text", 0.5, 0.5), Decided("id", True, None, "", 0.0, 0.5)],
-    "end": [RunEnded("text", "word", "text", usage, 0.5) for usage in (_USAGE.to_json(), {})]
-    + [RunEnded(None, "word", "text", {}, 0.5)],
-}
-_SHAPES = {kind: Shape([event.to_json() for event in events], kind) for kind, events in _SAMPLES.items()}
