@@ -27,7 +27,7 @@ from .journal_errors import Damage, JournalError
 from .journal_line import PREFIX_LENGTH, parse_line, require_known
 
 _HEX = frozenset(b"0123456789abcdef")
-_MOST = 256 << 20
+_MOST = 16 << 20
 """Bytes of a line. Large values are in files of their own."""
 _BUFFER = 1 << 18
 """Bytes that are read at once: fewer cost more calls than they spare memory."""

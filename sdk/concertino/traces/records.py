@@ -226,7 +226,7 @@ def last_record(path: Path) -> Record | None:
             begin = max(0, size - block)
             file.seek(begin)
             lines = file.read(size - begin).splitlines(keepends=True)
-            if len(lines) > 1 or not begin:
+            if len(lines) > 1 or not begin or block > HELD_BYTES:
                 break
             block *= 4
     if not lines or b'"n":' not in lines[-1]:

@@ -37,7 +37,7 @@ class TraceStore:
         """All trace files, newest first."""
         ages = []
         for path in self.folder.glob(f"*{SUFFIX}"):
-            with suppress(FileNotFoundError):  # somebody deletes traces meanwhile
+            with suppress(OSError):  # somebody deletes traces meanwhile, or a link leads nowhere
                 ages.append((path.stat().st_mtime, path.name, path))
         return [path for *_, path in sorted(ages, reverse=True)]
 
