@@ -13,6 +13,7 @@ becomes a path.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import itertools
 import os
@@ -104,10 +105,25 @@ class BlobStore:
 
     def sweep(self) -> None:
         """Remove what a killed writer left half written; only for the holder of the journal's lock."""
-        for path in self.folder.glob("*" + _TEMPORARY):
-            path.unlink(missing_ok=True)
+        # A link would have the files of another folder removed.
+        for path in () if self.folder.is_symlink() else self.folder.glob("*" + _TEMPORARY):
+            if _SHA256.match(path.name.partition(".")[0]):
+                path.unlink(missing_ok=True)
+
+    def delete(self) -> None:
+        """Remove the side files, and their folder where nothing else is in it."""
+        if self.folder.is_symlink():
+            self.folder.unlink()
+            return
+        for path in self.folder.glob("*"):
+            if _SHA256.match(path.name.partition(".")[0]):
+                path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # it is not there, or somebody keeps other files in it
+            self.folder.rmdir()
 
     def _replace(self, digest: str, data: bytes) -> None:
+        if self.folder.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))  # it leads out of the folder of traces
         if not self.folder.is_dir():
             self.folder.mkdir(exist_ok=True)
             if self._sync:

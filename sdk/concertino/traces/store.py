@@ -10,6 +10,7 @@ from pathlib import Path
 
 from concertino.core.errors import TraceError
 
+from .blobs import BlobStore
 from .index import index_of
 from .overview import Overview
 from .sink import SUFFIX
@@ -67,11 +68,7 @@ class TraceStore:
     def delete(self, run_id: str) -> None:
         """Remove the trace of a run with its side files. A run without a trace is no error."""
         path = self.path_for(run_id)
-        blobs = path.with_name(path.name + ".blobs")
-        for file in blobs.glob("*") if blobs.is_dir() else ():
-            file.unlink(missing_ok=True)
-        if blobs.is_dir():
-            blobs.rmdir()
+        BlobStore(path).delete()
         path.unlink(missing_ok=True)
         index_of(path).unlink(missing_ok=True)
 
