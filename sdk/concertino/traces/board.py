@@ -215,7 +215,8 @@ class Board:
             return
         if call_id.startswith("guard") and (check := self._check(record)) is not None:
             check.status, check.started, check.ended = record["status"], record["started"], record["ended"]
-            check.error, check.content = record.get("error", {}), record.get("content") or {}
+            content = record.get("content")
+            check.error, check.content = record.get("error", {}), content if isinstance(content, dict) else {}
             check.replayed = record.get("replayed", False)
             if not record.get("parent"):
                 self._add_usage(record)
