@@ -202,23 +202,21 @@ def resume(name: str, choice: PoolChoice, folder: Path | None, display: Display,
     Raises:
         TraceError: there is no such trace, or it is finished or damaged.
     """
-    from concertino.plugins import default_manager
     from concertino.runs.orchestrator import Orchestrator
-    from concertino.strategies import BUILT_IN, strategy_by_name
+    from concertino.runs.setup import recorded_strategy
     from concertino.traces import TraceStore
     from concertino.traces.records import first_record
 
     path = TraceStore(folder).find(name)
-    setup = first_record(path).get("setup", {})
-    named = setup["strategy"]["name"]
-    # Plugins are loaded only for a strategy that is not built in.
-    kind = strategy_by_name(named, {} if named in BUILT_IN else default_manager().strategies())
+    first = first_record(path)
+    setup = first.get("setup", {})
+    strategy = recorded_strategy(first["run"], setup)
     pool = choice.open() if choice else _pool_of(setup)
-    pool = pool.bind(**setup["roles"])
+    pool = pool.bind(**setup.get("roles", {}))
     orchestrator = Orchestrator(
         "orchestrator",
-        kind.from_json(setup["strategy"]),
-        duplicates=setup["duplicates"],
+        strategy,
+        duplicates=setup.get("duplicates", "run"),
         eager=setup.get("eager", False),
         answer_type=setup.get("answer_schema"),
         guards=_guards_of(setup),
@@ -266,6 +264,6 @@ def _pool_of(setup: dict[str, Any]) -> Pool:
 
     if default_manager().settings.pool is not None:
         pool = PoolChoice().open()
-        if {member.name for member in pool.members} <= set(setup["members"]):
+        if {member.name for member in pool.members} <= set(setup.get("members", {})):
             return pool
-    return Pool.installed(*setup["members"])
+    return Pool.installed(*setup.get("members", {}))

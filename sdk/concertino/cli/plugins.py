@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from concertino.core.errors import UsageError
 
 from . import complete
 from .failures import Failed
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from concertino.plugins.status import PluginInfo
 
 _STATES = {"loaded": "green", "failed": "red", "clash": "red", "disabled": "yellow"}
-_LEVELS = {"ok": "green", "warning": "yellow", "error": "red"}
+_LEVELS = {"ok": "green", "low": "cyan", "warning": "yellow", "medium": "yellow", "error": "red", "high": "red"}
 
 
 @click.command("plugins")
@@ -90,17 +93,26 @@ def _of(row: PluginInfo, named: dict[str, str]) -> list[str]:
     shell_complete=complete.pool_files,
 )
 @click.option("--probe", is_flag=True, help="Ask model servers whether they answer; services on the web are not asked.")
+@click.option("--security", is_flag=True, help="Look at what this installation leaves open to others instead.")
 @common_options
-def doctor(pool_file: Path | None, probe: bool, as_json: bool) -> None:
+def doctor(pool_file: Path | None, probe: bool, security: bool, as_json: bool) -> None:
     """Look for what is wrong with this installation: Python, plugins, members, settings, traces, and who can lead.
 
-    Loads every plugin.
+    Loads every plugin. With --security it loads the sandbox alone, starts no server and makes no member: it looks at
+    isolation levels, at traces, sessions and keys that others can read, at addresses of servers, and at where plugins
+    come from.
 
-    Exit code: 0, or 1 if there is an error.
+    Exit code: 0, or 1 if there is an error; with --security, 1 if a finding is high.
 
     JSON: {"ok", "findings": [{"level": "ok"|"warning"|"error", "subject", "text", "step"}], "leader",
-    "models": [{"name", "can_lead", "why", "step"}]}; the leader is null where no model is chosen
+    "models": [{"name", "can_lead", "why", "step"}]}; the leader is null where no model is chosen. With --security:
+    {"ok", "findings": [{"severity": "high"|"medium"|"low"|"ok", "subject", "text", "step"}]}
     """
+    if security:
+        if pool_file is not None or probe:
+            raise UsageError("--security goes with neither --pool nor --probe; it looks at files alone")
+        _doctor_of_security(as_json)
+        return
     from .doctor import examine
 
     findings, models = examine(pool_file=pool_file, probe=probe)
@@ -110,9 +122,27 @@ def doctor(pool_file: Path | None, probe: bool, as_json: bool) -> None:
         found = [finding._asdict() for finding in findings]
         write_json({"ok": not errors, "findings": found, "leader": models.leader, "models": listed})
     else:
-        for finding in findings:
-            step = f"\n         -> {finding.step}" if finding.step else ""
-            level = Painted(f"{finding.level:<7}", _LEVELS[finding.level])
-            say(level, f"  {one_line(finding.subject)}: {finding.text}{step}")
+        _write_findings(findings)
     if errors:
         raise Failed("" if as_json else counted(errors, "error"))
+
+
+def _doctor_of_security(as_json: bool) -> None:
+    from concertino.plugins import default_manager
+
+    from .doctor_security import inspect_security
+
+    findings = inspect_security(default_manager())
+    high = sum(finding.severity == "high" for finding in findings)
+    if as_json:
+        write_json({"ok": not high, "findings": [finding._asdict() for finding in findings]})
+    else:
+        _write_findings(findings)
+    if high:
+        raise Failed("" if as_json else counted(high, "finding") + " of high severity")
+
+
+def _write_findings(findings: Sequence[tuple[str, str, str, str]]) -> None:
+    for level, subject, text, step in findings:
+        told = f"\n         -> {step}" if step else ""
+        say(Painted(f"{level:<7}", _LEVELS[level]), f"  {one_line(subject)}: {text}{told}")

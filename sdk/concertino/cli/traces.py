@@ -136,13 +136,14 @@ def follow(trace: str, folder: Path | None, live: bool | None, events: bool, as_
 
 def _records(path: Path, ended: Callable[[], bool]) -> Iterator[dict[str, Any]]:
     """The records of a trace as they are written, without its header."""
-    from concertino.traces.blobs import BlobStore, unpack
+    from concertino.traces.blobs import BlobStore
     from concertino.traces.journal_reader import tail_journal
+    from concertino.traces.records import unpacked
 
     blobs = BlobStore(path)
     for record in tail_journal(path, until=ended):
-        if record.get("t") != "header":  # that of a side file stands in there
-            yield unpack(record, blobs)
+        if record["n"]:  # the header has number 0
+            yield unpacked(record, blobs)
 
 
 @traces.command("replay")

@@ -149,8 +149,9 @@ def show_arguments(arguments: Any, width: int = 200) -> str:
     if not isinstance(arguments, Mapping):
         return one_line(arguments, width)
     # A request to a model: its last message says what was asked of it.
-    if set(arguments) == {"messages"} and arguments["messages"]:
-        return one_line(arguments["messages"][-1].get("text", ""), width)
+    asked = arguments["messages"] if set(arguments) == {"messages"} else None
+    if isinstance(asked, list) and asked and isinstance(asked[-1], Mapping):
+        return one_line(asked[-1].get("text", ""), width)
     texts = {one_line(key): one_line(_json(value)) for key, value in arguments.items()}
     long = [key for key, text in texts.items() if len(text) > _SHORT]
     if len(long) <= 1 and len(whole := ", ".join(map("=".join, texts.items()))) <= width:

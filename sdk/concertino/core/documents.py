@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from .errors import PoolError, UsageError
+from .regular_file import read_regular
 
 _NAMED = 6
+_MOST_VALUES = 1_000_000
+"""Values of a YAML file with all its aliases written out."""
 _SUFFIXES = (".toml", ".yaml", ".yml")
 
 
@@ -34,7 +37,7 @@ def read_document(path: Path, *, suffix: str | None = None, error: type[UsageErr
     kind = _format(path, suffix, error)
     try:
         # Some editors begin a file with a byte-order mark, which plain UTF-8 would leave in the first key.
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_regular(path).decode("utf-8-sig")
     except FileNotFoundError:
         raise error(f"{path}: file not found{_near(path)}") from None
     except (OSError, UnicodeDecodeError) as cause:
@@ -120,7 +123,8 @@ def _parse_toml(path: Path, text: str, error: type[UsageError]) -> Any:
 
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as cause:
+    # A number of thousands of digits raises a plain ValueError.
+    except (ValueError, RecursionError) as cause:
         raise error(f"{path}: invalid TOML: {cause}") from cause
 
 
@@ -129,11 +133,30 @@ def _parse_yaml(path: Path, text: str, error: type[UsageError]) -> Any:
 
     try:
         # An empty YAML file is None, and means a table without keys.
-        return yaml.safe_load(text) or {}
-    except (yaml.YAMLError, RecursionError) as cause:
+        data = yaml.safe_load(text) or {}
+        if "*" in text and "&" in text:
+            _refuse_bomb(data)
+        return data
+    except (yaml.YAMLError, ValueError, RecursionError) as cause:
         mark = getattr(cause, "problem_mark", None)
         where = f" (at line {mark.line + 1}, column {mark.column + 1})" if mark else ""
         raise error(f"{path}: invalid YAML: {getattr(cause, 'problem', None) or cause}{where}") from cause
+
+
+def _refuse_bomb(data: Any) -> None:
+    """ValueError for aliases of aliases that stand for more than anybody wrote, or for a value that contains itself."""
+    sizes: dict[int, int] = {}
+
+    def size(value: Any) -> int:
+        if not isinstance(value, (dict, list)):
+            return 1
+        if id(value) not in sizes:
+            sizes[id(value)] = _MOST_VALUES + 1  # until it is known: whoever meets it again contains itself
+            sizes[id(value)] = 1 + sum(map(size, value.values() if isinstance(value, dict) else value))
+        return sizes[id(value)]
+
+    if size(data) > _MOST_VALUES:
+        raise ValueError(f"its aliases stand for more than {_MOST_VALUES:,} values, or one contains itself")
 
 
 def _short(value: object) -> str:

@@ -54,6 +54,7 @@ from .setup import (
     decisions_about,
     input_setup,
     is_over,
+    recorded_budget,
     recorded_sampling,
     refuse_changes,
 )
@@ -505,11 +506,11 @@ class Orchestrator(Generic[OutputT]):
         streams: bool = False,
     ) -> RunHandle[OutputT]:
         """A run that begins with what a trace knows."""
-        budget = Budget(**known.setup.get("budget", {}))
+        budget = recorded_budget(known)
         if known.setup.get("arranged"):
             # As it was then: what is known of the members may have changed since.
             here = {spec.name for _, spec in pool.actions}
-            members = [name for name in known.setup["members"] if name in here]
+            members = [name for name in known.setup.get("members", {}) if name in here]
             pool = pool.arranged(members).alias(known.setup.get("aliases", {}))
         history = [Message.from_json(item) for item in known.setup.get("history", ())]
         # Instructions as they were then: a function might say something else today.

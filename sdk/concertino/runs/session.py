@@ -31,6 +31,7 @@ from concertino.traces import TraceStore
 from concertino.traces.journal import Journal
 from concertino.traces.journal_errors import JournalExists, JournalLocked
 from concertino.traces.journal_reader import read_journal
+from concertino.traces.record_shape import Shape
 from concertino.traces.trace import VERSION
 
 from .history import observed_text, quoted_question, said_by
@@ -81,9 +82,27 @@ class SessionTurn:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> SessionTurn:
-        """The inverse of `to_json`; a record of the journal also has its number."""
-        data = {key: value for key, value in data.items() if key != "n"}
-        return cls(**{**data, "usage": Usage.from_json(data["usage"])})
+        """The inverse of `to_json`; a record of the journal also has its number, and a later version may add more."""
+        known = {field.name: data[field.name] for field in fields(cls)}
+        return cls(**{**known, "usage": Usage.from_json(data["usage"])})
+
+
+_USAGE = Usage(1, 0.5, 0.5, 1, 1, 1, 0.5, 1, 1, 1, 1)
+_SAMPLES = [
+    SessionTurn("id", "text", "text", "text", "word", _USAGE, 0.5),
+    SessionTurn("id", "text", "text", None, "word", NOTHING, 0.5),
+]
+_TURN = Shape([turn.to_json() for turn in _SAMPLES], "turn")
+
+
+def _turn(record: dict[str, Any]) -> SessionTurn:
+    """The turn in a record of a journal, which may come from a stranger. ValueError says what is wrong with it."""
+    if found := _TURN.fault(record):
+        raise ValueError(found)
+    # It becomes the name of a file, which is read, and may be deleted.
+    if set(record["run_id"]) & set("/\\\0"):
+        raise ValueError(f"the run id {record['run_id'][:80]!r} leads out of the folder")
+    return SessionTurn.from_json(record)
 
 
 class Session:
@@ -136,8 +155,8 @@ class Session:
         if file.damage is not None and not file.damage.torn:
             raise TraceError(f"{self.path}: {file.damage}")
         try:
-            return [SessionTurn.from_json(record) for record in file.records]
-        except (TypeError, KeyError, AttributeError) as error:
+            return [_turn(record) for record in file.records]
+        except ValueError as error:
             raise TraceError(f"{self.path}: it holds something that is not a turn of a session ({error})") from None
 
     @property

@@ -5,14 +5,18 @@ Invariant: nothing of `deps` is in it, and everything in it is plain JSON data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from concertino.core.approval import Decision, as_decision
-from concertino.core.errors import TraceError, UsageError
+from concertino.core.budget import Budget
+from concertino.core.errors import BudgetError, TraceError, UsageError
 from concertino.core.model import Sampling
+from concertino.strategies import Strategy
+from concertino.strategies.built_in import installed_strategy
 from concertino.traces import Trace, TraceMemory
 from concertino.traces.facts import FACTS_WITHOUT
 from concertino.traces.records import TraceReading
@@ -83,10 +87,67 @@ def chosen_sampling(sampling: Sampling) -> dict[str, Any]:
 
 
 def recorded_sampling(trace: Trace) -> Sampling:
-    """How the run of a trace samples."""
+    """How the run of a trace samples.
+
+    Raises:
+        TraceError: the trace holds something else.
+    """
     known = {field.name for field in fields(Sampling)}
     said: dict[str, Any] = {key: value for key, value in trace.setup.get("sampling", {}).items() if key in known}
-    return Sampling(**{**said, "stop": tuple(said.get("stop", ()))})
+    with fault_of_trace(trace.run_id, "its sampling cannot be read"):
+        return Sampling(**{**said, "stop": tuple(said.get("stop", ()))})
+
+
+def recorded_budget(trace: Trace) -> Budget:
+    """The budget of the run of a trace.
+
+    Raises:
+        TraceError: the trace holds something else.
+    """
+    with fault_of_trace(trace.run_id, "its budget cannot be read"):
+        return Budget(**trace.setup.get("budget", {}))
+
+
+def recorded_strategy(run_id: str, setup: Mapping[str, Any]) -> Strategy:
+    """The strategy that led a run.
+
+    Raises:
+        TraceError: its trace does not say, or holds other settings than the strategy has.
+        UsageError: no such strategy is installed.
+    """
+    said = setup.get("strategy")
+    if said is None:
+        raise TraceError(f"trace {run_id}: it does not say which strategy led the run; use an unchanged copy")
+    kind = installed_strategy(said["name"])
+    with fault_of_trace(run_id, f"the settings of its strategy {kind.name!r} cannot be read"):
+        strategy = kind.from_json(said)
+        # Whoever writes a strategy counts on its types.
+        for name, value in _defaults(kind).items():
+            given = said.get(name, value)
+            if value is not None and type(given) is not type(value) and not {type(given), type(value)} <= {int, float}:
+                raise TypeError(f"{name} is {given!r:.60}, expected such as {value!r:.60}")
+    return strategy
+
+
+def _defaults(kind: type[Strategy]) -> dict[str, Any]:
+    try:
+        return kind().to_json()
+    except TypeError:  # it has settings without defaults
+        return {}
+
+
+@contextmanager
+def fault_of_trace(run_id: str, what: str) -> Iterator[None]:
+    """What goes wrong inside with the values of a trace is told as a fault of the trace.
+
+    Raises:
+        TraceError: in place of an error that values of wrong kinds lead to.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, BudgetError) as error:
+        told = " ".join(str(error).split())[:200]
+        raise TraceError(f"trace {run_id}: {what}: {type(error).__name__}: {told}; use an unchanged copy") from error
 
 
 def decisions_about(known: Trace, given: Mapping[str, Decision | bool]) -> dict[str, Decision]:
@@ -113,9 +174,9 @@ def refuse_changes(known: Trace, setup: Mapping[str, Any]) -> None:
     """A run is only resumed on what it began with."""
     before = known.setup
     changes = []
-    if before["strategy"] != setup["strategy"]:
-        changes.append(f"strategy {before['strategy']} is now {setup['strategy']}")
-    old, new = before["members"], setup["members"]
+    if before.get("strategy") != setup["strategy"]:
+        changes.append(f"strategy {before.get('strategy')} is now {setup['strategy']}")
+    old, new = before.get("members", {}), setup["members"]
     changes += [f"{name} is missing" for name in old if name not in new]
     changes += [f"{name} is new" for name in new if name not in old]
     changes += [f"{name} has changed" for name in new if name in old and old[name] != new[name]]
@@ -123,7 +184,7 @@ def refuse_changes(known: Trace, setup: Mapping[str, Any]) -> None:
         changes.append("answer_type is another one")
     if before.get("guards", []) != setup.get("guards", []):
         changes.append(f"guards {before.get('guards', [])} are now {setup.get('guards', [])}")
-    if before["roles"] != setup["roles"]:
-        changes.append(f"roles {before['roles']} are now {setup['roles']}")
+    if before.get("roles", {}) != setup["roles"]:
+        changes.append(f"roles {before.get('roles', {})} are now {setup['roles']}")
     if changes:
         raise TraceError(f"trace {known.run_id} cannot be resumed on another set-up: {'; '.join(changes[:6])}")

@@ -8,19 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from concertino.core.budget import Budget
 from concertino.core.errors import TraceError
 from concertino.core.model import Reply
 from concertino.core.observation import Observation
 from concertino.strategies import Ask, Done, Strategy, TaskContext
-from concertino.strategies.built_in import installed_strategy
 from concertino.traces import Trace
 from concertino.traces.facts import FACTS_WITHOUT
 from concertino.traces.memory import late_result
 from concertino.traces.records import StoredRecords, TraceReading
 
 from .loop import UNHELD, RequestIds
-from .setup import recorded_sampling
+from .setup import fault_of_trace, recorded_budget, recorded_sampling, recorded_strategy
 
 
 def replay(trace: Trace | str | Path, strategy: Strategy | None = None) -> Done:
@@ -73,10 +71,16 @@ class _Recorded:
 
 
 def _replayed(trace: Trace, known: _Recorded, strategy: Strategy | None) -> Done:
+    # Replies and results are free to hold anything, and a machine counts on what a run can hold.
+    with fault_of_trace(trace.run_id, "the run cannot be driven again"):
+        return _driven(trace, known, strategy)
+
+
+def _driven(trace: Trace, known: _Recorded, strategy: Strategy | None) -> Done:
     setup, replies, results = trace.setup, known.replies, known.results
     if strategy is None:
-        strategy = installed_strategy(setup["strategy"]["name"]).from_json(setup["strategy"])
-    budget = Budget(**setup.get("budget", {}))
+        strategy = recorded_strategy(trace.run_id, setup)
+    budget = recorded_budget(trace)
     tools, sampling = setup.get("tools", ()), recorded_sampling(trace)
     machine = strategy.begin(TaskContext(trace.question, tools, budget.rounds, budget.parallel, sampling=sampling))
     request_ids = RequestIds()

@@ -13,9 +13,9 @@ becomes a path.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import itertools
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -24,15 +24,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from concertino.core.private_files import make_private_folder, open_private
+from concertino.core.regular_file import read_regular
 
 from .disk import sync_file, sync_folder, write_all
-from .journal_errors import BlobError, JournalWriteError
-from .journal_line import encode_json
+from .journal_errors import BlobError, JournalError, JournalWriteError
+from .journal_line import decode_json, encode_json
 from .sealing import Seal, seal_of_file
 
 BLOB_LIMIT = 64 * 1024
 """Bytes of JSON above which `pack` moves a value into a side file."""
 
+_MOST = 512 << 20
+"""Bytes of a side file that is read."""
 _SMALL = 256
 """Characters of a text that stands beside the reference to a side file."""
 
@@ -51,7 +54,7 @@ class BlobStore:
     """The side files of one journal; with `sync`, each is on disk before its reference is returned."""
 
     def __init__(self, journal: Path, *, sync: bool = False) -> None:
-        self._journal = journal
+        self.journal = journal
         self._sync = sync
         self._written: set[str] = set()
         # Two threads may write the same value at the same time; each needs a temporary name of its own.
@@ -65,7 +68,7 @@ class BlobStore:
     @cached_property
     def folder(self) -> Path:
         """Where they are; made with the first of them."""
-        return self._journal.with_name(self._journal.name + ".blobs")
+        return self.journal.with_name(self.journal.name + ".blobs")
 
     def write(self, value_json: bytes, digest: str = "") -> dict[str, Any]:
         """Keep the bytes and return their reference. JournalWriteError if the disk refuses; no part stays.
@@ -101,7 +104,7 @@ class BlobStore:
         seal = self.seal
         path = self.folder / (digest if seal is None else seal.blob_name(digest))
         try:
-            data = path.read_bytes()
+            data = read_regular(path, _MOST)
         except OSError as error:
             raise BlobError(
                 f"{path}: the value of {size} bytes cannot be read ({error.strerror}). Copy the folder "
@@ -118,10 +121,25 @@ class BlobStore:
 
     def sweep(self) -> None:
         """Remove what a killed writer left half written; only for the holder of the journal's lock."""
-        for path in self.folder.glob("*" + _TEMPORARY):
-            path.unlink(missing_ok=True)
+        # A link would have the files of another folder removed.
+        for path in () if self.folder.is_symlink() else self.folder.glob("*" + _TEMPORARY):
+            if _SHA256.match(path.name.partition(".")[0]):
+                path.unlink(missing_ok=True)
+
+    def delete(self) -> None:
+        """Remove the side files, and their folder where nothing else is in it."""
+        if self.folder.is_symlink():
+            self.folder.unlink()
+            return
+        for path in self.folder.glob("*"):
+            if _SHA256.match(path.name.partition(".")[0]):
+                path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # it is not there, or somebody keeps other files in it
+            self.folder.rmdir()
 
     def _replace(self, digest: str, data: bytes) -> None:
+        if self.folder.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))  # it leads out of the folder of traces
         if not self.folder.is_dir():
             make_private_folder(self.folder)
             if self._sync:
@@ -178,7 +196,15 @@ def _is_small(value: Any) -> bool:
 
 
 def unpack(value: Any, blobs: BlobStore) -> Any:
-    """The value that `pack` was given. BlobError if its side file is missing or damaged."""
+    """The value that `pack` was given.
+
+    Raises:
+        BlobError: its side file is missing or damaged.
+        JournalError: the file holds no JSON, or JSON that no record holds.
+    """
     if isinstance(value, Mapping) and "$blob" in value:
-        return json.loads(blobs.read(value))
+        try:
+            return decode_json(blobs.read(value))
+        except ValueError as reason:
+            raise JournalError(f"{blobs.folder / value['$blob']}: not written by concertino: {reason}") from None
     return value

@@ -140,18 +140,18 @@ class Board:
 
     def apply(self, record: Mapping[str, Any]) -> None:
         """Take one record. Unknown kinds are ignored: a later version may write more of them."""
-        self._advance(record)
-        take = _TAKE.get(record["t"])
-        if take is not None:
-            take(self, record)
-
-    def _advance(self, record: Mapping[str, Any]) -> None:
-        if record["t"] != "run":
-            seen = record.get("observation", record)
+        kind = record["t"]
+        if kind != "run":
+            seen = record["observation"] if kind == "reply" else record
             # Results may be recorded out of order, and time must not run backwards.
-            self._seconds = max(self._seconds, seen.get("ended", record.get("at", 0.0)))
+            at = seen["ended"] if "ended" in seen else record.get("at", 0.0)
+            if at > self._seconds:
+                self._seconds = at
         # Between two records, this machine's clock tells the time.
         self._clock = time.monotonic()
+        take = _TAKE.get(kind)
+        if take is not None:
+            take(self, record)
 
     def _run(self, record: Mapping[str, Any]) -> None:
         self.run_id, self.question, self.setup = record["run"], record["question"], record["setup"]
@@ -183,12 +183,11 @@ class Board:
         return self._rows.setdefault(call_id, Row(call_id, call["name"], "", call["arguments"]))
 
     def _row(self, record: Mapping[str, Any]) -> Row:
-        row = self._rows.get(record["id"])
-        if row is None:
-            row = self._rows[record["id"]] = Row(record["id"], record["name"])
-            parent = self._rows.get(record.get("parent", ""))
-            if parent is not None:
-                parent.rows.append(row)
+        """The row of a call that is not known yet."""
+        row = self._rows[record["id"]] = Row(record["id"], record["name"])
+        parent = self._rows.get(record.get("parent", ""))
+        if parent is not None:
+            parent.rows.append(row)
         return row
 
     def _check(self, record: Mapping[str, Any]) -> GuardCheck | None:
@@ -198,28 +197,31 @@ class Board:
         return self.checks.get(record["id"])
 
     def _intent(self, record: Mapping[str, Any]) -> None:
-        if (check := self._check(record)) is not None:
+        # Almost no execution is a check, and to ask takes longer than this.
+        if record["id"].startswith("guard") and (check := self._check(record)) is not None:
             # A resumed run asks again where it has no verdict on record.
             check.status, check.started = "", record["at"]
             return
-        row = self._row(record)
+        row = self._rows.get(record["id"]) or self._row(record)
         row.kind, row.arguments, row.started = record["kind"], record["arguments"], record["at"]
         # A resumed run may begin a call again that has ended already.
         row.state, row.status = "running", ""
 
     def _result(self, record: Mapping[str, Any]) -> None:
         # A request to the orchestrator's model is recorded as a result only where it failed.
-        if record["id"].startswith("ask."):
+        call_id = record["id"]
+        if call_id.startswith("ask."):
             self._unanswered(record)
             return
-        if (check := self._check(record)) is not None:
+        if call_id.startswith("guard") and (check := self._check(record)) is not None:
             check.status, check.started, check.ended = record["status"], record["started"], record["ended"]
-            check.error, check.content = record.get("error", {}), record.get("content") or {}
+            content = record.get("content")
+            check.error, check.content = record.get("error", {}), content if isinstance(content, dict) else {}
             check.replayed = record.get("replayed", False)
             if not record.get("parent"):
                 self._add_usage(record)
             return
-        row = self._row(record)
+        row = self._rows.get(call_id) or self._row(record)
         row.state, row.status = "done", record["status"]
         row.started, row.ended = record["started"], record["ended"]
         content = record.get("content")

@@ -10,7 +10,7 @@ from pathlib import Path
 from concertino.core.errors import TraceError, UsageError
 from concertino.core.observation import Status
 
-from .sink import SUFFIX
+from .store import TraceStore
 from .trace import Trace
 
 _TRACES = 2_000
@@ -29,9 +29,8 @@ def answered_questions(folder: str | Path) -> dict[str, list[str]]:
     place = Path(folder)
     if not place.is_dir():
         raise UsageError(f"learn_from={str(folder)!r}: expected a folder of traces; it is not there")
-    newest = sorted(place.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime, reverse=True)
     found: dict[str, dict[str, None]] = {}
-    for path in newest[:_TRACES]:
+    for path in TraceStore(place).paths()[:_TRACES]:
         try:
             trace = Trace.load(path)
         except TraceError:

@@ -80,7 +80,8 @@ def _identity(found: os.stat_result) -> list[int]:
 
 def _own_bytes(path: Path) -> bytes:
     """The bytes of a file that only this user can write; OSError for any other."""
-    fd = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    fd = os.open(path, os.O_RDONLY | flags)
     with os.fdopen(fd, "rb") as file:
         found = os.fstat(fd)
         foreign = hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o022)

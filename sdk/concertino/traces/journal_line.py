@@ -44,8 +44,16 @@ def _encoder(ascii_only: bool) -> Callable[[object], str]:
 
 
 _encode_utf8, _encode_ascii = _encoder(False), _encoder(True)
-_decode = json.JSONDecoder().raw_decode
 
+
+def _refused(word: str) -> None:
+    raise ValueError(f"it holds {word}, which is not JSON")
+
+
+_scan = json.JSONDecoder(parse_constant=_refused).scan_once
+
+DEEPEST = 200
+"""Levels of lists and tables in one record; what a member takes or returns has at most a third of them."""
 LONG_TEXT = 4096
 """Bytes of a text's JSON from which on `skim_line` may cut it."""
 _RESULT, _CONTENT, _FULL = b'{"t":"result",', b'"content":"', b'"full":"'
@@ -95,7 +103,10 @@ def frame(body: bytes, n: int) -> bytes:
 
 def parse_line(line: bytes, n: int) -> dict[str, Any]:
     """The record of a line that must be number `n`; ValueError names what does not agree."""
-    return _record(proven(line), n)
+    data = line[PREFIX_LENGTH:-1]
+    if line[:PREFIX_LENGTH] != b"%08x " % crc32(data) or line[-1:] != b"\n":
+        raise _unproven(line)
+    return _record(data, n)
 
 
 def skim_line(line: bytes, n: int, keep: int = 0) -> dict[str, Any]:
@@ -103,7 +114,9 @@ def skim_line(line: bytes, n: int, keep: int = 0) -> dict[str, Any]:
 
     To decode texts that nobody will look at takes most of the time of a large journal.
     """
-    data = proven(line)
+    data = line[PREFIX_LENGTH:-1]
+    if line[:PREFIX_LENGTH] != b"%08x " % crc32(data) or line[-1:] != b"\n":
+        raise _unproven(line)
     if len(data) >= LONG_TEXT and data.startswith(_RESULT):
         data = _skimmed(data, keep)
     return _record(data, n)
@@ -112,24 +125,58 @@ def skim_line(line: bytes, n: int, keep: int = 0) -> dict[str, Any]:
 def proven(line: bytes) -> bytes:
     """The JSON of a line whose checksum agrees."""
     data = line[PREFIX_LENGTH:-1]
-    if line[-1:] != b"\n":
-        raise ValueError("the file ends inside this record")
-    if line[:PREFIX_LENGTH] != b"%08x " % crc32(data):
-        raise ValueError("its checksum does not match its bytes")
+    if line[:PREFIX_LENGTH] != b"%08x " % crc32(data) or line[-1:] != b"\n":
+        raise _unproven(line)
     return data
 
 
-def _record(data: bytes, n: int) -> dict[str, Any]:
+def _unproven(line: bytes) -> ValueError:
+    if line[-1:] != b"\n":
+        return ValueError("the file ends inside this record")
+    return ValueError("its checksum does not match its bytes")
+
+
+def decode_json(data: bytes) -> Any:
+    """The value of JSON bytes.
+
+    Raises:
+        ValueError: they are not UTF-8, or not one JSON value.
+        JournalError: it is nested deeper than what a run can record.
+    """
     text = data.decode()
     try:
-        record, end = _decode(text)
-    # No damage: the checksum agrees. A `ValueError` would let a resume cut off a good record.
+        value, end = _scan(text, 0)
+        # Fewer brackets than levels cannot nest too deep, which spares most records the walk.
+        deep = len(text) > 2 * DEEPEST and text.count("{") + text.count("[") > DEEPEST and _is_too_deep(value)
+    except StopIteration:
+        raise ValueError("it is not JSON") from None
     except RecursionError:
-        raise JournalError(
-            f"record {n} is intact but nested too deep to be read from here. "
-            "Read it from a shallower call stack, or raise sys.setrecursionlimit()."
-        ) from None
-    if end != len(text) or not isinstance(record, dict) or record.get("n") != n:
+        deep = True
+    if deep:
+        # No `ValueError`, which would mean damage: the bytes are what was written.
+        raise JournalError(f"nested too deep: more than {DEEPEST} levels, and no run of concertino writes such a value")
+    if end != len(text):
+        raise ValueError("more than one JSON value")
+    return value
+
+
+def _is_too_deep(value: Any) -> bool:
+    # Level by level, because a recursion could overflow on exactly the values that it should refuse.
+    level = [value]
+    for _ in range(DEEPEST):
+        containers = [item for item in level if type(item) is dict or type(item) is list]
+        if not containers:
+            return False
+        level = [inner for item in containers for inner in (item.values() if type(item) is dict else item)]
+    return any(type(item) is dict or type(item) is list for item in level)
+
+
+def _record(data: bytes, n: int) -> dict[str, Any]:
+    try:
+        record = decode_json(data)
+    except JournalError as error:
+        raise JournalError(f"record {n} is intact but {error}") from None
+    if not isinstance(record, dict) or record.get("n") != n:
         raise ValueError("it does not carry the next sequence number")
     return record
 

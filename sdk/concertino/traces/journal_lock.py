@@ -71,7 +71,7 @@ def is_being_written(path: Path) -> bool:
     if _fcntl is None:
         return path.with_name(path.name + ".lock").exists()
     try:
-        fd = os.open(path, os.O_RDONLY)
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe of that name must not make it wait
     except OSError:
         return False
     try:

@@ -16,8 +16,11 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from concertino.core.regular_file import open_regular
 
 from .blobs import BlobStore, unpack
 from .journal_errors import Damage, JournalError
@@ -25,6 +28,8 @@ from .journal_line import PREFIX_LENGTH, parse_line, require_known
 from .sealing import Seal, seal_of
 
 _HEX = frozenset(b"0123456789abcdef")
+_MOST = 16 << 20
+"""Bytes of a line. Large values are in files of their own."""
 _BUFFER = 1 << 18
 """Bytes that are read at once: fewer cost more calls than they spare memory."""
 
@@ -76,16 +81,21 @@ class JournalCursor:
         """Intact records from here on; call it again once the file has grown."""
         self.damage = None
         try:
-            file = self.path.open("rb", buffering=_BUFFER)
+            file = open_regular(self.path, _BUFFER)
         except OSError as error:
             raise _unreadable(self.path, error) from error
         with file:
             if self.n == 0:
                 _require_prefix(self.path, file.read(PREFIX_LENGTH))
             file.seek(self.offset)
-            for line in file:
+            # Bounded, because a file with holes may have a line that is longer than the memory.
+            for line in iter(partial(file.readline, _MOST), b""):
                 try:
+                    if len(line) == _MOST:
+                        raise JournalError(f"{self.path}, line {self.n + 1}: longer than any record; not a trace")
                     record = self._parse(line if self.seal is None else self.seal.opened(line, self.n), self.n)
+                except JournalError as error:
+                    raise _with_place(error, self.path) from None
                 except ValueError as reason:
                     dropped = os.fstat(file.fileno()).st_size - self.offset
                     self.damage = Damage(self.offset, dropped, self.n, str(reason), torn=not line.endswith(b"\n"))
@@ -165,6 +175,10 @@ def _require_prefix(path: Path, prefix: bytes) -> None:
     """Refuse other files by their first bytes, before a line of gigabytes is looked for."""
     if not _HEX.issuperset(prefix[:8]) or prefix[8:] not in (b"", b" "):
         raise JournalError(f"{path}: not a trace (it begins with {prefix!r}). Give the path of a concertino trace.")
+
+
+def _with_place(error: JournalError, path: Path) -> JournalError:
+    return error if str(error).startswith(str(path)) else JournalError(f"{path}: {error}")
 
 
 def _unreadable(path: Path, error: OSError) -> JournalError:

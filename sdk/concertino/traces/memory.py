@@ -112,8 +112,9 @@ class TraceMemory:
         changed = {call_id for call_id, record in self._decisions.items() if "arguments" in record}
         for call_id, record in self._results.items():
             checked = present(self._arguments.get(call_id)) if _GUARD.match(call_id) else None
-            if isinstance(checked, dict) and "replace" in (present(record.get("content")) or {}):
-                changed.add(checked["about"])
+            verdict = present(record.get("content"))
+            if isinstance(checked, dict) and isinstance(verdict, dict) and "replace" in verdict:
+                changed.add(str(checked.get("about", "")))
         for call_id in {**self._names, **self._results}:
             parent, slash, rest = call_id.rpartition("/")
             number, _, inner = rest.partition(".")

@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import Any, overload
 
 from concertino.core.late import LateValue
+from concertino.core.regular_file import open_regular
 
 from .blobs import BlobStore, unpack
 from .journal_errors import Damage, JournalError
 from .journal_line import PREFIX_LENGTH, parse_line, skim_line
 from .journal_reader import JournalCursor
+from .record_shape import checked_record
 from .sealing import Seal, seal_of_file
 
 HELD_BYTES = 8 << 20
@@ -102,7 +104,10 @@ class TraceReading:
             self.place += 1
             places.append(cursor.begin)
             # Most records of a large trace are plain lines, and there are many.
-            yield record if self._held is None and "$blob" not in record else self._taken(record)
+            if self._held is None and "$blob" not in record:
+                yield checked_record(record, self.path, cursor.n)
+            else:
+                yield self._taken(record)
         self._places.append(cursor.offset)
 
     def records(self) -> Sequence[Record]:
@@ -116,7 +121,8 @@ class TraceReading:
     def _taken(self, record: Record) -> Record:
         if "$blob" in record and self._held is None and (small := outline_of(record, self._without)) is not None:
             later = self.later()
-            return {**small, **{field: LateValue(partial(_field_of, later, field)) for field in record["big"]}}
+            outline = {**small, **{field: LateValue(partial(_field_of, later, field)) for field in record["big"]}}
+            return checked_record(outline, self.path, self._cursor.n)
         found = unpacked(record, self._blobs)
         if self._held is not None:
             size = record.get("bytes", 0)
@@ -180,9 +186,12 @@ def _blobs(path: Path, seal: Seal | None) -> BlobStore:
 
 
 def unpacked(record: Record, blobs: BlobStore) -> Record:
-    """A record with what its side file holds."""
-    found: Record = unpack(record, blobs)
-    return found
+    """A record with what its side file holds.
+
+    Raises:
+        JournalError: its side file is missing or damaged, or it has not the shape of a record.
+    """
+    return checked_record(unpack(record, blobs), blobs.journal, record["n"] + 1)
 
 
 def outline_of(record: Mapping[str, Any], without: Mapping[str, Collection[str]]) -> Record | None:
@@ -191,11 +200,12 @@ def outline_of(record: Mapping[str, Any], without: Mapping[str, Collection[str]]
     if not isinstance(small, dict) or not isinstance(big, list):
         return None
     spared = without.get(str(small.get("t")), ())
-    return small if all(field in spared for field in big) else None
+    # A list, since a name that is no text may have no hash.
+    return small if all(field in list(spared) for field in big) else None
 
 
 def _field_of(later: Callable[[], Record], field: str) -> Any:
-    return later()[field]
+    return later().get(field)
 
 
 def first_record(path: str | Path) -> Record:
@@ -214,7 +224,7 @@ def first_record(path: str | Path) -> Record:
 def last_record(path: Path) -> Record | None:
     """The last line of a trace, if it is intact; whether everything before is, it does not tell."""
     try:
-        file = path.open("rb")
+        file = open_regular(path)
     except OSError:
         return None
     with file:
@@ -224,7 +234,7 @@ def last_record(path: Path) -> Record | None:
             begin = max(0, size - block)
             file.seek(begin)
             lines = file.read(size - begin).splitlines(keepends=True)
-            if len(lines) > 1 or not begin:
+            if len(lines) > 1 or not begin or block > HELD_BYTES:
                 break
             block *= 4
     if not lines:
@@ -265,7 +275,7 @@ def _proven(path: Path, line: bytes, place: int, seal: Seal | None) -> Record:
 
 def _open(path: Path) -> Any:
     try:
-        return path.open("rb")
+        return open_regular(path)
     except OSError as error:
         raise JournalError(
             f"{path}: cannot be read any more ({error.strerror}). A large trace is read when its records are asked "

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from concertino.core.errors import TraceError, UsageError
 
+from .blobs import BlobStore
 from .index import index_of
 from .overview import Overview
 from .sink import SUFFIX
@@ -43,7 +44,7 @@ class TraceStore:
         """All trace files, newest first."""
         ages = []
         for path in self.folder.glob(f"*{SUFFIX}"):
-            with suppress(FileNotFoundError):  # somebody deletes traces meanwhile
+            with suppress(OSError):  # somebody deletes traces meanwhile, or a link leads nowhere
                 ages.append((path.stat().st_mtime, path.name, path))
         return [path for *_, path in sorted(ages, reverse=True)]
 
@@ -73,11 +74,7 @@ class TraceStore:
     def delete(self, run_id: str) -> None:
         """Remove the trace of a run with its side files. A run without a trace is no error."""
         path = self.path_for(run_id)
-        blobs = path.with_name(path.name + ".blobs")
-        for file in blobs.glob("*") if blobs.is_dir() else ():
-            file.unlink(missing_ok=True)
-        if blobs.is_dir():
-            blobs.rmdir()
+        BlobStore(path).delete()
         path.unlink(missing_ok=True)
         index_of(path).unlink(missing_ok=True)
 
