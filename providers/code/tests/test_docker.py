@@ -193,3 +193,6 @@ async def test_a_container_has_no_network_and_no_rights(tmp_path: Path) -> None:
     assert (host["NetworkMode"], host["ReadonlyRootfs"], host["CapDrop"]) == ("none", True, ["ALL"])
     assert (host["SecurityOpt"], host["PidsLimit"]) == (["no-new-privileges"], 13)
     assert made["User"] == "65534:65534"
+    # The runner has to be process 1, and what tells of the machine is covered.
+    assert host["Init"] is False
+    assert "/sys" in host["MaskedPaths"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import struct
 
-from .syscalls import AUDIT_ARCH, MACHINE, numbers, syscall
+from .syscalls import MACHINE, numbers, syscall
 
 # name: (x86_64, aarch64)
 _DENIED: dict[str, tuple[int | None, int | None]] = {
@@ -46,6 +46,7 @@ _SPECIAL: dict[str, tuple[int | None, int | None]] = {
     "setsid": (112, 157), "socket": (41, 198), "socketpair": (53, 199),
 }  # fmt: skip
 
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 _EPERM, _ENOSYS, _EAFNOSUPPORT = _ERROR | 1, _ERROR | 38, _ERROR | 97
@@ -89,21 +90,22 @@ class _Program:
         return b"".join(struct.pack("<HBBI", code, yes, no, value) for code, yes, no, value in self._code)
 
 
-def build(*, network: bool = False, one_session: bool = False) -> bytes:
+def build(*, network: bool = False, one_session: bool = False, machine: str = MACHINE) -> bytes:
     """The filter.
 
     Args:
         network: sockets of the internet families are allowed too.
         one_session: no process may leave the session and the process group, and sockets come in pairs only: for a
             jail without namespaces.
+        machine: whose system calls are meant, as `platform.machine` names it.
     """
-    call = numbers(_SPECIAL)
+    call = numbers(_SPECIAL, machine)
     program = _Program()
     program.add(_LOAD, _ARCHITECTURE)
-    program.add(_EQUAL, AUDIT_ARCH, 1, 0)
+    program.add(_EQUAL, _ARCHITECTURES.get(machine, 0), 1, 0)
     program.add(_RETURN, _KILL)
     program.add(_LOAD, _NUMBER)
-    if MACHINE == "x86_64":  # x32
+    if machine == "x86_64":  # x32
         program.add(_AT_LEAST, 0x40000000, 0, 1)
         program.add(_RETURN, _EPERM)
     program.forbid(call["clone3"], _ENOSYS)
@@ -120,7 +122,7 @@ def build(*, network: bool = False, one_session: bool = False) -> bytes:
     # A network namespace alone does not stop AF_VSOCK.
     program.decide(call["socket"], _FIRST_ARGUMENT, families, _ALLOW, _EAFNOSUPPORT, _EQUAL)
     program.decide(call["socketpair"], _FIRST_ARGUMENT, _UNIX, _ALLOW, _EAFNOSUPPORT, _EQUAL)
-    for number in sorted(numbers(_DENIED).values()):
+    for number in sorted(numbers(_DENIED, machine).values()):
         program.forbid(number)
     program.add(_RETURN, _ALLOW)
     return program.to_bytes()
