@@ -14,7 +14,6 @@ import json
 import os
 import platform
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -60,16 +59,14 @@ class StreamEnds:
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
     """Run the job's script in a fresh folder."""
+    # Not removed: it ends with the container, and a script may have made it so deep that removing it fails.
     limits, box = job["limits"], tempfile.mkdtemp(prefix="box-")
-    try:
-        for name, data in {**job["files"], "main.py": job["code"]}.items():
-            path = os.path.join(box, name)  # noqa: PTH118 - where this runs, the fewer imports the better
-            os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
-            with open(path, "wb") as file:  # noqa: PTH123
-                file.write(base64.b64decode(data))
-        return _execute(job, limits, box)
-    finally:
-        shutil.rmtree(box, ignore_errors=True)
+    for name, data in {**job["files"], "main.py": job["code"]}.items():
+        path = os.path.join(box, name)  # noqa: PTH118 - where this runs, the fewer imports the better
+        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+        with open(path, "wb") as file:  # noqa: PTH123
+            file.write(base64.b64decode(data))
+    return _execute(job, limits, box)
 
 
 class _Filter(ctypes.Structure):
