@@ -28,8 +28,9 @@ LIMITS = ScriptLimits(wall=20.0, cpu=20.0)
 SHORT = LIMITS.with_(wall=1.0, cpu=2.0)
 """For scripts that must be ended."""
 ENDLESS = ("timeout", "partial", "bounded")
-LATE = 4.0
-"""Seconds after its limit from which an execution came back too late, on a machine that is busy with others."""
+LATE = {"docker": 20.0}
+"""Seconds after its limit from which an execution came back too late, on a machine that is busy with others: 4, but more
+where it takes seconds to make a container."""
 _MARKED = (b"cncSURV", b"cncBOMB")
 
 
@@ -148,7 +149,7 @@ async def attack(sandbox: Sandbox, target: Victim, script: Attack) -> list[str]:
     limits = SHORT if script.expect in ENDLESS else LIMITS
     done = await sandbox.run(target.aim(script.code), limits=limits, artefacts=["out.bin"])
     wrong = _reached(done, target)
-    if (seconds := time.monotonic() - began) > limits.wall + LATE:
+    if (seconds := time.monotonic() - began) > limits.wall + LATE.get(sandbox.level, 4.0):
         wrong.append(f"returned after {seconds:.1f} s")
     return wrong + _unexpected(done, script)
 
