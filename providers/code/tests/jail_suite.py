@@ -29,8 +29,8 @@ SHORT = LIMITS.with_(wall=1.0, cpu=2.0)
 """For scripts that must be ended."""
 ENDLESS = ("timeout", "partial", "bounded")
 LATE = {"docker": 20.0}
-"""Seconds after its limit from which an execution came back too late, on a machine that is busy with others: 4, but more
-where it takes seconds to make a container."""
+"""Seconds after its limit from which an execution came back too late, on a machine that is busy with others: 4, but
+more where it takes seconds to make a container."""
 _MARKED = (b"cncSURV", b"cncBOMB")
 
 
