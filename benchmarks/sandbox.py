@@ -129,10 +129,10 @@ async def s1(scale: float) -> list[Row]:
         )
     ]
     if os.getuid() == 0:
-        program = ROOT / "providers" / "code" / "tests" / "ordinary_user.py"
+        program = ROOT / "providers" / "code" / "tests" / "attack_cell.py"
         folder = [str(SHARED)] if SHARED.is_dir() else []
         for level, most in (("namespaces", 0), ("landlock", 0.04 * len(scripts))):
-            command = [sys.executable, str(program), level, str(repetitions), *folder]
+            command = [sys.executable, str(program), "ordinary", level, str(repetitions), *folder]
             done = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
             answer = json.loads((await done.communicate())[0])
             what = f"{level}, {answer['scripts']} scripts x {repetitions}, user {answer['user']}: not contained"

@@ -23,6 +23,7 @@ class Attack(NamedTuple):
     name: str
     expect: str
     code: str
+    kind: str = "of another set"
 
 
 _HELPERS = """
@@ -42,11 +43,12 @@ def tried(name, work, *harmless):
 
 def _read() -> list[Attack]:
     text = (Path(__file__).parent / "attacks.txt").read_text(encoding="utf-8")
-    parts = re.split(r"(?m)^### (\S+) \| (.+)\n", text)[1:]
-    return [
-        Attack(f"own_{name}", ast.literal_eval(expect), _complete(code))
-        for name, expect, code in zip(parts[::3], parts[1::3], parts[2::3], strict=True)
-    ]
+    found = []
+    for section in re.split(r"(?m)^## ", text)[1:]:
+        kind, *parts = re.split(r"(?m)^### (\S+) \| (.+)\n", section)
+        for name, expect, code in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+            found.append(Attack(f"own_{name}", ast.literal_eval(expect), _complete(code), kind.strip()))
+    return found
 
 
 def _complete(code: str) -> str:

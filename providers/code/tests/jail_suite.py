@@ -21,15 +21,16 @@ from typing import Any
 from attacks import ATTACKS, Attack
 from concertino_code.sandbox.base import Sandbox
 from concertino_code.sandbox.limits import ScriptLimits
-from concertino_code.sandbox.outcome import Ending, ScriptOutcome
+from concertino_code.sandbox.outcome import Artefact, Ending, ScriptOutcome
 
 LIMITS = ScriptLimits(wall=20.0, cpu=20.0)
 """For scripts that end by themselves, however busy the machine is."""
-SHORT = LIMITS.with_(wall=1.5, cpu=2.0)
+SHORT = LIMITS.with_(wall=1.0, cpu=2.0)
 """For scripts that must be ended."""
 ENDLESS = ("timeout", "partial", "bounded")
-LATE = 4.0
-"""Seconds after its limit from which an execution came back too late, on a machine that is busy with others."""
+LATE = {"docker": 20.0}
+"""Seconds after its limit from which an execution came back too late, on a machine that is busy with others: 4, but
+more where it takes seconds to make a container."""
 _MARKED = (b"cncSURV", b"cncBOMB")
 
 
@@ -146,9 +147,9 @@ async def attack(sandbox: Sandbox, target: Victim, script: Attack) -> list[str]:
     """Run one attack; gives what it achieved that it should not have."""
     began = time.monotonic()
     limits = SHORT if script.expect in ENDLESS else LIMITS
-    done = await sandbox.run(target.aim(script.code), limits=limits)
+    done = await sandbox.run(target.aim(script.code), limits=limits, artefacts=["out.bin"])
     wrong = _reached(done, target)
-    if (seconds := time.monotonic() - began) > limits.wall + LATE:
+    if (seconds := time.monotonic() - began) > limits.wall + LATE.get(sandbox.level, 4.0):
         wrong.append(f"returned after {seconds:.1f} s")
     return wrong + _unexpected(done, script)
 
@@ -158,6 +159,9 @@ def _reached(done: ScriptOutcome, target: Victim) -> list[str]:
     wrong = re.findall(r"(?m)^LEAK:[^\n]*", text)[:6]
     if target.canary in text:
         wrong.append("the canary is in its output")
+    back = done.artefacts.get("out.bin", Artefact()).data
+    if target.canary.encode() in back or len(back) > LIMITS.artefacts_mb << 20:
+        wrong.append(f"gave {len(back)} bytes back: {back[:40]!r}")
     if files := target.written():
         wrong.append(f"wrote {files}")
     return wrong
@@ -181,6 +185,11 @@ def _unexpected(done: ScriptOutcome, script: Attack) -> list[str]:
     return [f"expected {script.expect[:80]!r}, got {done.ending} {done.exit_code} {done.stderr.text[-200:]!r}"]
 
 
+def _left_folders() -> list[str]:
+    """Working folders that were not removed."""
+    return [str(folder) for folder in Path(tempfile.gettempdir()).glob("concertino-box-*")]
+
+
 async def assault(
     sandbox: Sandbox, scripts: Sequence[Attack], *, repetitions: int = 1, at_once: int = 4, seed: int = 0
 ) -> dict[str, list[str]]:
@@ -200,6 +209,8 @@ async def assault(
         await asyncio.sleep(0.2)
         if left := survivors():
             found["survivors"] = [f"process {pid}" for pid in left]
+        if folders := _left_folders():
+            found["left folders"] = folders
         return found
 
 

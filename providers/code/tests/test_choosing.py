@@ -84,23 +84,20 @@ async def test_scripts_get_the_network_only_where_it_is_allowed(namespaces: None
     assert "PermissionError" in answers[0].stderr.text or "OSError" in answers[0].stderr.text
 
 
-@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_the_filter_is_a_valid_program_on_every_architecture(machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    column = {"x86_64": 0, "aarch64": 1}[machine]
-    monkeypatch.setattr(syscalls, "_COLUMN", column)
-    monkeypatch.setattr(seccomp, "MACHINE", machine)
-    monkeypatch.setattr(seccomp, "AUDIT_ARCH", 0xC000003E if machine == "x86_64" else 0xC00000B7)
-    program = seccomp.build()
+@pytest.mark.parametrize(("machine", "architecture"), [("x86_64", 0xC000003E), ("aarch64", 0xC00000B7)])
+def test_the_filter_is_a_valid_program_on_every_architecture(machine: str, architecture: int) -> None:
+    column = syscalls.MACHINES.index(machine)
+    program = seccomp.build(machine=machine)
     verdicts = {"socket": (41, 198), "mount": (165, 40), "ptrace": (101, 117), "bpf": (321, 280), "clone3": (435, 435)}
     for name, numbers in verdicts.items():
         first = 2 if name == "socket" else 0
-        assert run_filter(program, seccomp.AUDIT_ARCH, numbers[column], first) >> 16 == 5, name
+        assert run_filter(program, architecture, numbers[column], first) >> 16 == 5, name
     for number in ((0, 63)[column], (1, 64)[column], (231, 94)[column]):  # read, write, exit_group
-        assert run_filter(program, seccomp.AUDIT_ARCH, number) == 0x7FFF0000
-    assert run_filter(program, seccomp.AUDIT_ARCH, (41, 198)[column], 1) == 0x7FFF0000
+        assert run_filter(program, architecture, number) == 0x7FFF0000
+    assert run_filter(program, architecture, (41, 198)[column], 1) == 0x7FFF0000
     assert run_filter(program, 0x40000003, 1) == 0x80000000
-    assert run_filter(program, seccomp.AUDIT_ARCH, (56, 220)[column], 0x10000000 | 17) >> 16 == 5
-    assert run_filter(program, seccomp.AUDIT_ARCH, (56, 220)[column], 17) == 0x7FFF0000
+    assert run_filter(program, architecture, (56, 220)[column], 0x10000000 | 17) >> 16 == 5
+    assert run_filter(program, architecture, (56, 220)[column], 17) == 0x7FFF0000
 
 
 def run_filter(program: bytes, architecture: int, number: int, first: int = 0, second: int = 0) -> int:

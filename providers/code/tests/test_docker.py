@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import struct
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,18 +21,18 @@ from concertino_code.sandbox.outcome import Ending
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-async def python(*arguments: str, stdin: bytes = b"", cwd: str | None = None) -> tuple[int, bytes, bytes]:
+async def python(*arguments: str, temporary: Path) -> tuple[int, bytes, bytes]:
     """Run this interpreter to its end, or to the end of whoever waits for it."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *arguments,
-        cwd=cwd,
-        stdin=asyncio.subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        out, err = await process.communicate(stdin)
+        out, err = await process.communicate()
     except asyncio.CancelledError:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
@@ -43,7 +44,8 @@ async def python(*arguments: str, stdin: bytes = b"", cwd: str | None = None) ->
 class StandIn:
     """A docker engine on a UNIX socket. `broken` makes it answer so instead."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.alive: set[str] = set()
         self.specifications: dict[str, Any] = {}
         self.broken: Handler | None = None
@@ -70,7 +72,7 @@ class StandIn:
             return web.json_response({"State": {"OOMKilled": False}})
         response = web.StreamResponse(headers={"Content-Type": "application/vnd.docker.raw-stream"})
         await response.prepare(request)
-        _, out, err = await python(*self.specifications[name]["Cmd"][1:])
+        _, out, err = await python(*self.specifications[name]["Cmd"][1:], temporary=self.folder)
         for kind, data in ((2, err), (1, out[:100]), (1, out[100:])):
             await response.write(struct.pack(">BxxxI", kind, len(data)) + data)
         return response
@@ -79,7 +81,7 @@ class StandIn:
 @contextlib.asynccontextmanager
 async def serving(folder: Path) -> AsyncIterator[tuple[StandIn, str]]:
     """The stand-in, and its UNIX socket."""
-    stand_in = StandIn()
+    stand_in = StandIn(folder)
     application = web.Application(client_max_size=1 << 26)
     application.router.add_route("*", "/{tail:.*}", stand_in.handle)
     runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
@@ -193,3 +195,6 @@ async def test_a_container_has_no_network_and_no_rights(tmp_path: Path) -> None:
     assert (host["NetworkMode"], host["ReadonlyRootfs"], host["CapDrop"]) == ("none", True, ["ALL"])
     assert (host["SecurityOpt"], host["PidsLimit"]) == (["no-new-privileges"], 13)
     assert made["User"] == "65534:65534"
+    # The runner has to be process 1, and what tells of the machine is covered.
+    assert host["Init"] is False
+    assert "/sys" in host["MaskedPaths"]

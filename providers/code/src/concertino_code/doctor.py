@@ -8,6 +8,10 @@ from .backend import local_choice
 from .settings import WHERE, CodeSettings
 
 _SUBJECT = "tool code/python"
+_NOT_HELD = {
+    "bubblewrap": "the number of files has no bound there",
+    "landlock": "disk space and the number of files have no bound there, and a script can see which files exist",
+}
 
 
 def findings(settings: CodeSettings) -> list[Finding]:
@@ -22,4 +26,10 @@ def findings(settings: CodeSettings) -> list[Finding]:
     if not choice.safe:
         step = f"remove allow_unsafe, and set level = docker in {WHERE}"
         return [*found, Finding("warning", _SUBJECT, "scripts run without a sandbox", step)]
-    return [*found, Finding("ok", _SUBJECT, f"scripts run at the level {choice.level}, which passed its self-test")]
+    text = f"scripts run at the level {choice.level}, which passed its self-test"
+    return [*found, Finding("ok", _SUBJECT, "; ".join(filter(None, (text, weaker(choice.level)))))]
+
+
+def weaker(level: str) -> str:
+    """What a level does not hold though it is a sandbox, in words; empty for the strongest."""
+    return _NOT_HELD.get(level, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from concertino.text.json import ReadingError, read_json
@@ -26,6 +27,14 @@ def shown(text: str, limit: int = 120) -> str:
     # Cut before it is split: a reply of megabytes is not walked through for one line of a reason.
     line = " ".join(text[: 4 * limit].split())
     return line if len(line) <= limit and len(text) <= 4 * limit else f"{line[: limit - 1]}…"
+
+
+def written(value: Any, write: Callable[[Any], str] = repr) -> str:
+    """A value as text for a reason, whatever it is: a number of thousands of digits, or deep nesting, is only named."""
+    try:
+        return write(value)
+    except (ValueError, RecursionError, TypeError):
+        return f"<{type(value).__name__} too large or too deep to be written>"
 
 
 def json_of(text: str, expect: Literal["object", "any"] = "object") -> Any:

@@ -29,7 +29,7 @@ from concertino import STOP_REASONS
 from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
 from concertino_bench.tasks.task import Task
 
-from .base import shown
+from .base import shown, written
 from .call_reading import Decoded, MadeCall, read_calls, read_python_call
 from .matching import match
 
@@ -117,10 +117,10 @@ class Functions:
         None for a name that means no function, or two.
         """
         # In a pool a member is called `provider/name`.
-        for written in (name, name.rpartition("/")[2]):
-            if written in self.schemas:
-                return written
-            if found := self._alias.get(_underscored(written)):
+        for spelled in (name, name.rpartition("/")[2]):
+            if spelled in self.schemas:
+                return spelled
+            if found := self._alias.get(_underscored(spelled)):
                 return found
         return None
 
@@ -139,8 +139,8 @@ def trouble(call: MadeCall, name: str, accepted: Mapping[str, Any], known: Funct
         kind = schema.get(argument)
         values = _listed(accepted[argument])
         if not (any(_fits(value, one, kind, known.java) for one in values) or (not values and not value)):
-            said = shown(json.dumps(accepted[argument], ensure_ascii=False, default=str), 80)
-            return f"{name}: {argument} is {shown(repr(value), 80)}, expected one of {said}"
+            said = shown(written(accepted[argument], _json_text), 80)
+            return f"{name}: {argument} is {shown(written(value), 80)}, expected one of {said}"
     return ""
 
 
@@ -287,8 +287,8 @@ def _gold(task: Task, known: Functions) -> list[tuple[str, Mapping[str, Any]]]:
     calls: list[tuple[str, Mapping[str, Any]]] = []
     for item in gold:
         if isinstance(item, list):  # the calls of one turn, as Python text
-            written = [read_python_call(str(text), known.parameters) for text in item]
-            calls.extend((call.name, {name: [value] for name, value in call.arguments.items()}) for call in written)
+            read = [read_python_call(str(text), known.parameters) for text in item]
+            calls.extend((call.name, {name: [value] for name, value in call.arguments.items()}) for call in read)
         elif isinstance(item, Mapping) and len(item) == 1 and isinstance(next(iter(item.values())), Mapping):
             ((name, accepted),) = item.items()
             calls.append((known.resolve(name) or name, accepted))
@@ -307,4 +307,8 @@ def _nearest(troubles: list[list[str]], pairs: list[int | None], gold: list[tupl
 
 
 def _written(name: str, arguments: Mapping[str, Any]) -> str:
-    return f"{name}({shown(json.dumps(dict(arguments), ensure_ascii=False, default=str), 200)})"
+    return f"{name}({shown(written(dict(arguments), _json_text), 200)})"
+
+
+def _json_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

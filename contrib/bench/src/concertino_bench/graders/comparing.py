@@ -22,7 +22,8 @@ from concertino.executor import BoundedLines, ChildProcess, TooMuchOutput, child
 
 # For importing sympy, which takes seconds, and far longer on a machine that is busy or has a cold disk.
 _START_SECONDS = 120.0
-_ANSWER_BYTES = 2**20
+# Bytes of an answer, which are far fewer: the process that reads a stranger's text is not trusted with our memory.
+_ANSWER_BYTES = 1 << 16
 _WORKER = Path(__file__).with_name("math_worker.py")
 
 
@@ -82,15 +83,15 @@ class Comparer:
         with self._places:
             worker = self._take()
             answer = worker.ask(request, self.seconds)
-            if answer is None:
-                # Killed and not put back: a late reply would be taken for the next comparison's.
+            if not answer or "equal" not in answer:
+                # Not put back: a late reply, or the rest of a long one, would be taken for the next comparison's.
                 worker.end()
-                return MathComparison(False, None, f"not compared within {self.seconds:g} s")
+                late = f"not compared within {self.seconds:g} s"
+                ended = "the comparing process ended; too much memory, maybe"
+                return MathComparison(False, None, late if answer is None else ended)
             with self._lock:
                 # Used again because starting one takes seconds: it imports sympy.
                 self._idle.append(worker)
-        if "equal" not in answer:
-            return MathComparison(False, None, "the comparing process ended; too much memory, maybe")
         trouble = f"it cannot be compared: {answer['error']}" if answer["error"] else ""
         return MathComparison(bool(answer["equal"]), answer["found"], trouble)
 
@@ -162,7 +163,8 @@ class _MathProcess:
             timer.cancel()
         if late.is_set():
             return None
-        answer: dict[str, Any] = json.loads(line) if line else {}
+        # A line that is longer than any answer is none; nor is what is left of one whose process was killed.
+        answer: dict[str, Any] = json.loads(line) if line.endswith(b"\n") else {}
         return answer
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
 from concertino_bench.tasks.task import Task
 
-from .base import shown
+from .base import shown, written
 
 
 class EnvironmentGrader(Grader):
@@ -46,7 +46,7 @@ class EnvironmentGrader(Grader):
             elif name != "reward" and isinstance(value, bool):
                 reached, said = value, "the world says that the goal is reached" if value else _missed(state)
             else:
-                return Grade(Verdict.UNPARSABLE, f"the state's {name!r} is {shown(repr(value))}", values=values)
+                return Grade(Verdict.UNPARSABLE, f"the state's {name!r} is {shown(written(value))}", values=values)
             return Grade(Verdict.RIGHT if reached else Verdict.WRONG, said, values=values)
         names = ", ".join(map(str, [*state][:6])) or "nothing"
         return Grade(Verdict.UNPARSABLE, f"the state has no 'reached', 'reward' or 'done', only {shown(names)}")
@@ -58,4 +58,9 @@ def _missed(state: Mapping[str, Any]) -> str:
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False

@@ -19,7 +19,7 @@ from concertino_bench.toolkits.criteria import Fact, mentions
 from concertino_bench.toolkits.digests import digest
 from concertino_bench.toolkits.world import WorldState
 
-from .base import shown
+from .base import shown, written
 
 
 class FinalState(Grader):
@@ -57,7 +57,7 @@ def _graded(task: Task, submission: Submission) -> Grade:
         return Grade(Verdict.UNPARSABLE, "there is no final state; the run had no world", wanted)
     try:
         found = state.digest if isinstance(state, WorldState) else digest(state)
-    except (TypeError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:  # ValueError: a number of more digits than can be written
         return Grade(Verdict.UNPARSABLE, f"the final state is not JSON data: {shown(str(error))}", wanted)
     told = [mentions(submission.text, fact) for fact in required]
     seen = (found, *(_said(fact) for fact, mentioned in zip(required, told, strict=True) if mentioned))
@@ -99,8 +99,8 @@ def difference(expected: Any, found: Any, path: str = "") -> str:
             return f"{path or '/'}: {len(found)} items, expected {len(expected)}"
         return ""
     # By type and repr, as the digest does: 1, 1.0 and true are equal in Python.
-    same = type(expected) is type(found) and repr(expected) == repr(found)
-    return "" if same else f"{path or '/'}: {shown(repr(found))}, expected {shown(repr(expected))}"
+    same = type(expected) is type(found) and written(expected) == written(found)
+    return "" if same else f"{path or '/'}: {shown(written(found))}, expected {shown(written(expected))}"
 
 
 def _expected(task: Task) -> str:
@@ -108,7 +108,7 @@ def _expected(task: Task) -> str:
         return str(task.metadata["digest"])
     try:
         return digest(task.metadata["state"])
-    except (TypeError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{task.id}: metadata['state'] is not JSON data: {error}") from error
 
 

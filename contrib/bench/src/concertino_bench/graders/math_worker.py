@@ -17,8 +17,10 @@ import sys
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Any
 
-# 3 GiB of address space: one symbolic comparison can otherwise take all memory of the machine.
-_MEMORY = 3 << 30
+# 1 GiB of address space: one symbolic comparison can otherwise take all memory of the machine.
+_MEMORY = 1 << 30
+# Characters of an answer that go back: the written form of an expression may be far longer than its text.
+_SHOWN = 4000
 _DECIMAL = re.compile(r"-?(\d*)\.(\d{1,12})")
 
 
@@ -50,7 +52,7 @@ def _compare(golds: list[str], found: str, whole: bool, rounding: bool) -> dict[
     ours = _read_latex(found) if whole else parse(found, parsing_timeout=0)
     if not ours:
         return {"equal": False, "found": None, "error": ""}
-    shown = ours[-1] if isinstance(ours[-1], str) else str(ours[0])
+    shown = (ours[-1] if isinstance(ours[-1], str) else str(ours[0]))[:_SHOWN]
     error = ""
     # One gold text after the other: one that cannot be compared must not hide that another one is equal.
     for gold in golds:

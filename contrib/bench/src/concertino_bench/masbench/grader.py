@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from concertino_bench.graders import answers
+from concertino_bench.graders import answers, base
 from concertino_bench.tasks.grade import Grade, Verdict, text_grader
 from concertino_bench.tasks.task import Task
 
@@ -47,7 +47,7 @@ def grade(task: Task, text: str) -> Grade:
     numbers = [_number(item) for item in found]
     unread = next((item for item, number in zip(found, numbers, strict=True) if number is None), None)
     if unread is not None:
-        return Grade(Verdict.UNPARSABLE, f"{unread!r} is not a whole number", task.answers, found)
+        return Grade(Verdict.UNPARSABLE, f"{base.shown(unread)!r} is not a whole number", task.answers, found)
     marks = tuple(number == right for number, right in zip(numbers, expected, strict=True))
     verdict = Verdict.RIGHT if all(marks) else Verdict.WRONG
     return Grade(verdict, _reason(marks, found, task.answers), task.answers, found, marks)

@@ -1,5 +1,5 @@
 # Where rights change from call to call, each call is one system call: no pathlib.
-# ruff: noqa: PTH101, PTH114, PTH116, PTH118, PTH208
+# ruff: noqa: PTH101, PTH106, PTH116, PTH208
 """The levels without namespaces: `landlock` (file rules, filter, limits), and `limits` (limits alone: no sandbox).
 
     supervisor (adopts orphans) ── keeper (waits, reports) ── worker (the script)
@@ -12,12 +12,13 @@ watches the zygote, and not by a signal of its parent's death, which would leave
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
-import shutil
 import signal
 import stat
 import tempfile
 import time
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from . import landlock, rootfs, seccomp, status
@@ -26,6 +27,10 @@ from .launch import Setting, Streams, die_with_parent, wait_for, work_or_report
 from .memory import Tree
 from .worker import JailJob, start_script
 
+_OWN_PROCESS = ("cmdline", "exe", "fd", "limits", "maps", "mem", "smaps", "stat", "statm", "status")
+"""What a script may read in /proc/self: the rest tells of the host's network and mounts."""
+_MOVED = f"concertino-removed-{os.urandom(8).hex()}-"
+"""Of names that no script knows: it must not have one like it already."""
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 
@@ -80,16 +85,46 @@ def _reap() -> bool:
 
 
 def _remove(folder: str) -> None:
-    """Remove a folder whose processes are all gone, whatever rights were taken from its parts; touches nothing else."""
+    """Remove a folder whose processes are all gone, whatever rights were taken from its parts; touches nothing else.
+
+    What lies in a folder below is moved up first. So the path is never long and nothing recurses, however deep a script
+    has gone.
+    """
     with contextlib.suppress(OSError):
         os.chmod(folder, stat.S_IRWXU)
-    for here, folders, _ in os.walk(folder):
-        for name in folders:
-            path = os.path.join(here, name)
-            if not os.path.islink(path):
-                with contextlib.suppress(OSError):
-                    os.chmod(path, stat.S_IRWXU)  # before the walk goes down into it
-    shutil.rmtree(folder, ignore_errors=True)
+        top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            moved = itertools.count()
+            while names := os.listdir(top):
+                for name in names:
+                    _remove_entry(top, name, moved)
+        finally:
+            os.close(top)
+        os.rmdir(folder)
+
+
+def _remove_entry(top: int, name: str, moved: Iterator[int]) -> None:
+    """Remove a file, or a folder once its entries are in `top`."""
+    if not _opened_up(top, name):
+        os.unlink(name, dir_fd=top)
+        return
+    inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
+    try:
+        for child in os.listdir(inner):
+            _opened_up(inner, child)  # an ordinary user may not move a folder that he cannot write to
+            os.rename(child, f"{_MOVED}{next(moved)}", src_dir_fd=inner, dst_dir_fd=top)
+    finally:
+        os.close(inner)
+    os.rmdir(name, dir_fd=top)
+
+
+def _opened_up(folder: int, name: str) -> bool:
+    """Whether an entry is a folder; then its owner has all rights now."""
+    # Looked at first: `chmod` follows links, and a link may lead out.
+    if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+        return False
+    os.chmod(name, stat.S_IRWXU, dir_fd=folder)
+    return True
 
 
 def launch(job: JailJob, setting: Setting, streams: Streams) -> ProcessGroup:
@@ -130,7 +165,8 @@ def _worker(job: JailJob, setting: Setting, streams: Streams, box: str) -> NoRet
 
     def confine() -> None:
         if setting.options["level"] == "landlock":
-            readable = [*rootfs.readable(setting.network), *_DEVICES, "/proc/self"]
+            readable = [*rootfs.readable(setting.network), *_DEVICES]
+            readable += [f"/proc/self/{name}" for name in _OWN_PROCESS]
             landlock.restrict(readable, [box, "/dev/null"], network=setting.network)
             seccomp.apply(setting.program)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import struct
 
-from .syscalls import AUDIT_ARCH, MACHINE, numbers, syscall
+from .syscalls import MACHINE, numbers, syscall
 
 # name: (x86_64, aarch64)
 _DENIED: dict[str, tuple[int | None, int | None]] = {
@@ -43,13 +43,27 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
 }  # fmt: skip
 _SPECIAL: dict[str, tuple[int | None, int | None]] = {
     "clone": (56, 220), "clone3": (435, 435), "ioctl": (16, 29), "prlimit64": (302, 261), "setpgid": (109, 154),
-    "setsid": (112, 157), "socket": (41, 198), "socketpair": (53, 199),
+    "setsid": (112, 157), "setsockopt": (54, 208), "socket": (41, 198), "socketpair": (53, 199),
+}  # fmt: skip
+# Landlock has no rule for these: they would reach every file of the user's, and tell when one changes.
+_ATTRIBUTES: dict[str, tuple[int | None, int | None]] = {
+    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "utime": (132, None),
+    "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
+}  # fmt: skip
+_OWNERSHIP: dict[str, tuple[int | None, int | None]] = {
+    "chown": (92, None), "fchown": (93, 55), "fchownat": (260, 54), "lchown": (94, None), "setxattr": (188, 5),
+    "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463), "removexattr": (197, 14),
+    "lremovexattr": (198, 15), "fremovexattr": (199, 16), "removexattrat": (466, 466), "file_setattr": (469, 469),
+    "inotify_add_watch": (254, 27),
 }  # fmt: skip
 
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 _EPERM, _ENOSYS, _EAFNOSUPPORT = _ERROR | 1, _ERROR | 38, _ERROR | 97
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
+_NO_EFFECT = _ERROR
+"""The call does nothing and says that it succeeded."""
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT, _THIRD_ARGUMENT = 0, 4, 16, 24, 32
 # Every CLONE_NEW... flag, CLONE_NEWTIME (0x80) included.
 _NEW_NAMESPACE = 0x7E020080
 _UNIX = (1,)
@@ -57,6 +71,8 @@ _UNIX = (1,)
 _INTERNET = (1, 2, 10, 16)
 # TIOCSTI and TIOCLINUX put characters into the input of a terminal.
 _TERMINAL_INJECTION = (0x5412, 0x541C)
+# SO_SNDBUF: what waits in a socket is the kernel's memory, which no limit of a process counts.
+_SEND_BUFFER = (7,)
 
 
 class _Program:
@@ -89,38 +105,44 @@ class _Program:
         return b"".join(struct.pack("<HBBI", code, yes, no, value) for code, yes, no, value in self._code)
 
 
-def build(*, network: bool = False, one_session: bool = False) -> bytes:
+def build(*, network: bool = False, one_session: bool = False, machine: str = MACHINE) -> bytes:
     """The filter.
 
     Args:
         network: sockets of the internet families are allowed too.
-        one_session: no process may leave the session and the process group, and sockets come in pairs only: for a
-            jail without namespaces.
+        one_session: for a jail without namespaces. No process may leave the session and the process group, sockets
+            come in pairs only, modes and times of files stay as they are, owners and attributes cannot be changed.
+        machine: whose system calls are meant, as `platform.machine` names it.
     """
-    call = numbers(_SPECIAL)
+    call = numbers(_SPECIAL, machine)
     program = _Program()
     program.add(_LOAD, _ARCHITECTURE)
-    program.add(_EQUAL, AUDIT_ARCH, 1, 0)
+    program.add(_EQUAL, _ARCHITECTURES.get(machine, 0), 1, 0)
     program.add(_RETURN, _KILL)
     program.add(_LOAD, _NUMBER)
-    if MACHINE == "x86_64":  # x32
+    if machine == "x86_64":  # x32
         program.add(_AT_LEAST, 0x40000000, 0, 1)
         program.add(_RETURN, _EPERM)
     program.forbid(call["clone3"], _ENOSYS)
     program.decide(call["clone"], _FIRST_ARGUMENT, (_NEW_NAMESPACE,), _EPERM, _ALLOW, _ANY_BIT)
     program.decide(call["prlimit64"], _FIRST_ARGUMENT, (0,), _ALLOW, _EPERM, _EQUAL)  # its own limits only
     program.decide(call["ioctl"], _SECOND_ARGUMENT, _TERMINAL_INJECTION, _EPERM, _ALLOW, _EQUAL)
+    program.decide(call["setsockopt"], _THIRD_ARGUMENT, _SEND_BUFFER, _NO_EFFECT, _ALLOW, _EQUAL)
     families = _INTERNET if network else _UNIX
     if one_session:
         for name in ("setsid", "setpgid"):
             program.forbid(call[name])
+        for number in sorted(numbers(_ATTRIBUTES, machine).values()):
+            program.forbid(number, _NO_EFFECT)  # an error would break every program that copies a file
+        for number in sorted(numbers(_OWNERSHIP, machine).values()):
+            program.forbid(number)
         if not network:
             # Landlock does not keep a process from connecting to a UNIX socket by its path.
             program.forbid(call["socket"])
     # A network namespace alone does not stop AF_VSOCK.
     program.decide(call["socket"], _FIRST_ARGUMENT, families, _ALLOW, _EAFNOSUPPORT, _EQUAL)
     program.decide(call["socketpair"], _FIRST_ARGUMENT, _UNIX, _ALLOW, _EAFNOSUPPORT, _EQUAL)
-    for number in sorted(numbers(_DENIED).values()):
+    for number in sorted(numbers(_DENIED, machine).values()):
         program.forbid(number)
     program.add(_RETURN, _ALLOW)
     return program.to_bytes()

@@ -14,7 +14,6 @@ import platform
 import struct
 
 MACHINE = platform.machine()
-AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}.get(MACHINE, 0)
 
 # name: (x86_64, aarch64); None where the architecture has no such call.
 _TABLE: dict[str, tuple[int | None, int | None]] = {
@@ -28,17 +27,19 @@ _TABLE: dict[str, tuple[int | None, int | None]] = {
     "pivot_root": (155, 41),
     "seccomp": (317, 277),
 }
-_COLUMN = {"x86_64": 0, "aarch64": 1}.get(MACHINE)
+MACHINES = ("x86_64", "aarch64")
+"""Those with a column in a table of numbers."""
 
 
-def numbers(table: dict[str, tuple[int | None, int | None]]) -> dict[str, int]:
-    """The numbers of this machine, without the calls that it lacks."""
-    if _COLUMN is None:
+def numbers(table: dict[str, tuple[int | None, int | None]], machine: str) -> dict[str, int]:
+    """The numbers of a machine, without the calls that it lacks."""
+    if machine not in MACHINES:
         return {}
-    return {name: number for name, row in table.items() if (number := row[_COLUMN]) is not None}
+    column = MACHINES.index(machine)
+    return {name: number for name, row in table.items() if (number := row[column]) is not None}
 
 
-NUMBERS = numbers(_TABLE)
+NUMBERS = numbers(_TABLE, MACHINE)
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWCGROUP = 0x02000000

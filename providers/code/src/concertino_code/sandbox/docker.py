@@ -1,8 +1,9 @@
 """A fresh container per execution, made with the docker engine's API on its socket.
 
 The container has no network, a read-only root, one tmpfs, no capabilities, no new privileges, and bounds on memory,
-processes and CPU. It is removed in every case, after a cancellation too. Inside, `runner` executes the script and
-prints one line about it. Tested against a stand-in of the API, not against a real docker daemon.
+processes and CPU. It is removed in every case, after a cancellation too. Inside, `runner` is process 1: it puts the
+script under the same filter of system calls as the jails of this machine, besides docker's own, and prints one line
+about it. Needs docker's engine: podman's answers the same requests, but refuses a bound on the number of files.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from collections.abc import AsyncIterator, Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from concertino_code.jail import seccomp, syscalls
+
 from .base import Sandbox, SandboxFault, SandboxUnavailable, Script
 from .limits import DEFAULT, ScriptLimits
 from .outcome import Ending, ScriptOutcome, Stream, outcome_of
@@ -38,6 +41,11 @@ _MOST_BYTES = 64 * _MB
 _ARGUMENT_CHARS = 100_000
 """Characters of one argument; Linux takes 128 KB."""
 _MOST_ARGUMENTS = 16
+_MASKED = (
+    "/sys", "/proc/asound", "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
+    "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi",
+)  # fmt: skip
+"""Docker's own list, with all of /sys: scripts need nothing of it, and it tells of the machine's hardware."""
 _FRAME = struct.Struct(">BxxxI")
 
 
@@ -87,6 +95,10 @@ class DockerSandbox(Sandbox):
                 "files": {name: _encode(data) for name, data in script.files.items()},
                 "artefacts": list(script.artefacts),
                 "seed": script.seed,
+                # One for each machine, since the daemon's may be another one.
+                "filters": {
+                    name: _encode(seccomp.build(network=self.network, machine=name)) for name in syscalls.MACHINES
+                },
             }
         )
         most = _ARGUMENT_CHARS * _MOST_ARGUMENTS
@@ -154,12 +166,16 @@ class DockerSandbox(Sandbox):
                 "Tmpfs": {"/tmp": f"rw,nosuid,nodev,{size}"},
                 "CapDrop": ["ALL"],
                 "SecurityOpt": ["no-new-privileges"],
+                "MaskedPaths": list(_MASKED),
                 "Memory": (limits.tree_mb + 64) * _MB,
                 # Docker counts memory and swap together: equal numbers mean no swap.
                 "MemorySwap": (limits.tree_mb + 64) * _MB,
                 "PidsLimit": limits.processes + 8,
                 "NanoCpus": 1_000_000_000,
-                "Init": True,
+                "IpcMode": "private",
+                "ShmSize": limits.disk_mb * _MB,
+                # The runner is process 1, which no script can kill; docker's own init could be written to.
+                "Init": False,
                 # The output is read by the attachment; the daemon would write it to the host's disk as well.
                 "LogConfig": {"Type": "none"},
             },

@@ -1,6 +1,8 @@
-"""Run as root: becomes an ordinary user who can reach this interpreter, runs attacks, prints what they achieved.
+"""Runs attacks at one level as one user, who can reach this interpreter, and prints what they achieved.
 
-python ordinary_user.py LEVEL REPETITIONS [FOLDER OF SHARED ATTACKS]
+python attack_cell.py root|ordinary LEVEL REPETITIONS [FOLDER OF SHARED ATTACKS]
+
+Started by an ordinary user, it stays that user.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import jail_suite
 from concertino_code.jail import syscalls as sc
+from concertino_code.sandbox.base import Sandbox
+from concertino_code.sandbox.docker import DockerSandbox
 from concertino_code.sandbox.jailed import JailedSandbox
 from concertino_code.sandbox.selftest import self_test
 
@@ -35,13 +39,21 @@ def make_reachable(paths: list[str]) -> None:
                 break
 
 
+def open_level(level: str) -> Sandbox:
+    """The sandbox of a level; docker's engine and image are those of DOCKER_HOST and CONCERTINO_CODE_IMAGE."""
+    if level == "docker":
+        return DockerSandbox(os.environ["CONCERTINO_CODE_IMAGE"])
+    return JailedSandbox(level, bwrap=os.environ.get("CONCERTINO_CODE_BWRAP"))
+
+
 async def main() -> None:
     """Self-test, then attacks; prints one JSON object."""
-    level, repetitions, *folder = sys.argv[1:]
+    level, repetitions, *folder = sys.argv[2:]
     scripts = jail_suite.ATTACKS + (jail_suite.read_attacks(Path(folder[0])) if folder else [])
-    sandbox = JailedSandbox(level, bwrap=os.environ.get("CONCERTINO_CODE_BWRAP"))  # type: ignore[arg-type]
-    refused = await self_test(sandbox)
-    found = {} if refused else await jail_suite.assault(sandbox, scripts, repetitions=int(repetitions))
+    sandbox = open_level(level)
+    # The self-test asks for what a container has its own kind of: it is for the choice among local levels.
+    refused = await self_test(sandbox) if level != "docker" else ""
+    found = {} if refused else await jail_suite.assault(sandbox, scripts, repetitions=int(repetitions), at_once=6)
     await sandbox.close()
     sys.stdout.write(json.dumps({"user": os.getuid(), "refused": refused, "scripts": len(scripts), "achieved": found}))
 
@@ -49,6 +61,7 @@ async def main() -> None:
 if __name__ == "__main__":
     if os.getuid() == 0:
         make_reachable([sys.base_prefix, sys.prefix])
-        sc.become(NOBODY)
-        sc.prctl(sc.PR_SET_DUMPABLE, 1)
+        if sys.argv[1] == "ordinary":
+            sc.become(NOBODY)
+            sc.prctl(sc.PR_SET_DUMPABLE, 1)
     asyncio.run(main())
