@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 
 from concertino.core.documents import read_document
 from concertino.core.errors import UsageError
-from concertino.core.redaction import HIDDEN, DisplayRedactor, is_secret_name
+from concertino.core.known_secrets import HIDDEN
+from concertino.core.redaction import DisplayRedactor, is_secret_name
 
 if TYPE_CHECKING:
     from concertino.core.settings import Settings

@@ -63,7 +63,7 @@ class BlobStore:
     @cached_property
     def seal(self) -> Seal | None:
         """What the files are sealed with; a writer sets it, a reader finds it in the journal."""
-        return seal_of_file(self._journal)
+        return seal_of_file(self.journal)
 
     @cached_property
     def folder(self) -> Path:

@@ -35,7 +35,8 @@ _FORM: dict[str, Any] = {"separators": (",", ":"), "allow_nan": False, "check_ci
 def _encoder(ascii_only: bool) -> Callable[[object], str]:
     """A function that gives the JSON of a value."""
     encoder = json.JSONEncoder(ensure_ascii=ascii_only, **_FORM)
-    make, text = json.encoder.c_make_encoder, json.encoder.encode_basestring
+    make = getattr(json.encoder, "c_make_encoder", None)
+    text = json.encoder.encode_basestring
     if make is None or ascii_only:  # other Pythons have none in C
         return encoder.encode
     # `encode` makes one of these for every value, which takes as long as to encode a record.
@@ -50,7 +51,8 @@ def _refused(word: str) -> None:
     raise ValueError(f"it holds {word}, which is not JSON")
 
 
-_scan = json.JSONDecoder(parse_constant=_refused).scan_once
+_decoder: Any = json.JSONDecoder(parse_constant=_refused)
+_scan = _decoder.scan_once
 
 DEEPEST = 200
 """Levels of lists and tables in one record; what a member takes or returns has at most a third of them."""
