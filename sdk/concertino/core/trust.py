@@ -4,20 +4,18 @@ A document with dangers (`document_dangers`) that merely lies in the working fol
 `concertino trust FILE`. It is remembered by its path and a digest, in the user's own folder: CONCERTINO_HOME, else
 `concertino` in XDG_CONFIG_HOME or `~/.config`. CONCERTINO_TRUST=all trusts everything, for continuous integration.
 
-The digest covers the document, the files and folders that its dangers name, and the Python files beside a named one.
+The digest covers the document, the files and folders that its dangers name, and what a named Python file may import
+from beside it.
 Invariant: what is covered cannot change without the document being refused again, and a document that was not
 remembered is never obeyed.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import shlex
+import re
 import stat
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,6 +31,7 @@ _WHOLE_BYTES = 8 << 20
 """A larger file is covered by its size, its number on the disk and the times of its last changes."""
 _SHOWN = 12
 """Dangers that an error names; whoever is asked sees all."""
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _guards: list[None] = []
 """As many as `guarding` is in force."""
 _allowed: dict[str, tuple[tuple[int, ...], Kind, str]] = {}
@@ -72,6 +71,8 @@ class Trusted(NamedTuple):
 
 def command_for(file: Path, kind: Kind, data: Mapping[str, Any]) -> str:
     """The command that trusts a file."""
+    import shlex  # here and below: every command begins with this module, and few need more of it than `guarding`
+
     name = str(file)
     more = "" if kind_of(data, file.name) == kind else f" --as {kind}"
     return f"concertino trust {shlex.quote(name if not name.startswith('-') else f'./{name}')}{more}"
@@ -128,6 +129,8 @@ def remember(file: Path, dangers: Sequence[Danger], kind: Kind) -> Trusted:
     Raises:
         UsageError: it names too many files, or nothing can be written.
     """
+    import time
+
     entry = Trusted(
         str(file.resolve()), digest_of(file, dangers, kind), kind, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     )
@@ -160,6 +163,8 @@ def digest_of(file: Path, dangers: Sequence[Danger], kind: Kind) -> str:
     Raises:
         UsageError: it names too many files.
     """
+    import hashlib
+
     found = hashlib.sha256(kind.encode())
     for number, path in enumerate(_covered(file, dangers)):
         if number >= MOST_FILES:
@@ -189,6 +194,8 @@ def _covered(file: Path, dangers: Sequence[Danger]) -> Iterator[Path]:
 
 def _words(text: str) -> list[str]:
     """What of a text may be the name of a file: all of it, the words of a command, the value of `--option=value`."""
+    import shlex
+
     if len(text) > 4096 or "\0" in text:
         return []
     try:
@@ -199,7 +206,7 @@ def _words(text: str) -> list[str]:
 
 
 def _named(word: str, folder: Path) -> Iterator[Path]:
-    """The files that a word names from a folder: itself, a module, and Python files beside one."""
+    """The files that a word names from a folder: itself, a module, and what a Python file imports from beside it."""
     if not word or len(word) > 1024:
         return
     module = word.partition(":")[0].replace(".", "/") if MODULE.fullmatch(word) else ""
@@ -211,7 +218,29 @@ def _named(word: str, folder: Path) -> Iterator[Path]:
         with suppress(OSError, ValueError):
             if path.exists() or path.is_symlink():
                 yield path
-                yield from sorted(path.parent.glob("*.py")) if path.suffix == ".py" else ()
+                yield from _neighbours(path) if path.suffix == ".py" else ()
+
+
+def _neighbours(script: Path) -> Iterator[Path]:
+    """What lies beside a Python file and is imported by it: what it mentions, and what hides a module from it."""
+    there = {each.stem: each for each in sorted(script.parent.iterdir()) if each.suffix == ".py" or each.is_dir()}
+    there.pop(script.stem, None)
+    left = [script]
+    while left:
+        words = set(_WORD.findall(left.pop().read_bytes()[:_WHOLE_BYTES].decode("utf-8", "replace")))
+        for stem in [stem for stem in there if stem in words or _hides(stem)]:
+            found = there.pop(stem)
+            files = [found] if found.is_file() else sorted(found.rglob("*.py"))
+            yield from files
+            left += files
+
+
+def _hides(stem: str) -> bool:
+    """Whether Python, or what is installed beside this package, has a module of this name."""
+    import sysconfig
+
+    installed = sysconfig.get_path("purelib")
+    return stem in sys.stdlib_module_names or any(Path(installed, name).exists() for name in (stem, f"{stem}.py"))
 
 
 def _is_script(path: Path) -> bool:
@@ -237,6 +266,8 @@ def _below(folder: Path, *, around: bool) -> Iterator[Path]:
 
 
 def _content(path: Path) -> str:
+    import hashlib
+
     try:
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):
@@ -286,6 +317,8 @@ def _file() -> Path:
 
 def _read() -> dict[str, Trusted]:
     """What is remembered, by path."""
+    import json
+
     file = _file()
     try:
         about = file.stat()
@@ -308,6 +341,8 @@ def _read() -> dict[str, Trusted]:
 
 def _write(entries: Mapping[str, Trusted]) -> None:
     """Replace the file in one step; nobody else may read or write it."""
+    import json
+
     file = _file()
     data = {
         path: {"digest": entry.digest, "kind": entry.kind, "at": entry.at} for path, entry in sorted(entries.items())
