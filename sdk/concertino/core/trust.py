@@ -19,11 +19,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .display_text import clean
-from .document_dangers import MODULE, Danger, Kind, dangers_of, kind_of
 from .errors import UsageError
+
+if TYPE_CHECKING:
+    from .document_dangers import Danger, Kind
 
 MOST_FILES = 20_000
 """Files that one document may name, those in named folders counted."""
@@ -31,7 +33,6 @@ _WHOLE_BYTES = 8 << 20
 """A larger file is covered by its size, its number on the disk and the times of its last changes."""
 _SHOWN = 12
 """Dangers that an error names; whoever is asked sees all."""
-_WORD = re.compile(r"[A-Za-z_]\w*")
 _guards: list[None] = []
 """As many as `guarding` is in force."""
 _allowed: dict[str, tuple[tuple[int, ...], Kind, str]] = {}
@@ -73,6 +74,8 @@ def command_for(file: Path, kind: Kind, data: Mapping[str, Any]) -> str:
     """The command that trusts a file."""
     import shlex  # here and below: every command begins with this module, and few need more of it than `guarding`
 
+    from .document_dangers import kind_of
+
     name = str(file)
     more = "" if kind_of(data, file.name) == kind else f" --as {kind}"
     return f"concertino trust {shlex.quote(name if not name.startswith('-') else f'./{name}')}{more}"
@@ -111,6 +114,8 @@ def require(file: Path, data: Mapping[str, Any], kind: Kind, *, trusted: bool | 
     """
     if not (_guards if trusted is None else not trusted) or _all_trusted():
         return
+    from .document_dangers import dangers_of
+
     if not (dangers := dangers_of(kind, data, file.parent)):
         return
     path, seen = str(file.resolve()), _signature(file)
@@ -207,6 +212,8 @@ def _words(text: str) -> list[str]:
 
 def _named(word: str, folder: Path) -> Iterator[Path]:
     """The files that a word names from a folder: itself, a module, and what a Python file imports from beside it."""
+    from .document_dangers import MODULE
+
     if not word or len(word) > 1024:
         return
     module = word.partition(":")[0].replace(".", "/") if MODULE.fullmatch(word) else ""
@@ -227,7 +234,7 @@ def _neighbours(script: Path) -> Iterator[Path]:
     there.pop(script.stem, None)
     left = [script]
     while left:
-        words = set(_WORD.findall(left.pop().read_bytes()[:_WHOLE_BYTES].decode("utf-8", "replace")))
+        words = set(re.findall(r"[A-Za-z_]\w*", left.pop().read_bytes()[:_WHOLE_BYTES].decode("utf-8", "replace")))
         for stem in [stem for stem in there if stem in words or _hides(stem)]:
             found = there.pop(stem)
             files = [found] if found.is_file() else sorted(found.rglob("*.py"))
