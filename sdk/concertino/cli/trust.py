@@ -46,7 +46,7 @@ def trust(
     """Trust settings files, pool files and recipes that could do harm, as they are now. Read them first.
 
     A file is remembered with what it names: scripts, sources, modules. When one of them changes, it is asked about
-    again. Without FILE: concertino.toml.
+    again. Files on which it builds (its pool, its base) are trusted with it. Without FILE: concertino.toml.
 
     JSON: a list of {"file", "trusted", "changed", "at", "dangers": [{"key", "text"}]}
     """
@@ -59,7 +59,8 @@ def trust(
     else:
         rows = []
     if not listing and (files or not forgotten):
-        rows += [trust_file(file, kind) for file in files or (Path("concertino.toml"),)]
+        for file in files or (Path("concertino.toml"),):
+            rows += [trust_file(file, kind), *map(trust_file, _below(file))]
     if as_json:
         write_json(rows)
     elif listing:
@@ -107,11 +108,32 @@ def trust_file(file: Path, kind: Kind | None = None) -> dict[str, Any]:
 
 
 def _read(file: Path, kind: Kind | None) -> tuple[Kind, list[Danger]]:
-    # Rewards are JSON, which YAML reads, and training settings may have any ending.
-    suffix = None if file.suffix == ".toml" else ".yaml"
-    data = read_document(file, suffix=suffix, error=UsageError)
+    data = _data(file)
     kind = kind or kind_of(data, file.name)
     return kind, dangers_of(kind, data, file.parent)
+
+
+def _below(file: Path) -> list[Path]:
+    """The documents on which a document builds, as far as they are there: its pool, its base, and theirs."""
+    found: dict[Path, None] = {}
+    left = [file]
+    while left:
+        top = left.pop()
+        data = _data(top)
+        pool = data.get("pool")
+        named = (data.get("base"), pool.get("file") if isinstance(pool, dict) else pool)
+        texts = [name for name in named if isinstance(name, str) and len(name) < 1024 and "\0" not in name]
+        # The pool of a recipe is looked for from the working folder.
+        for below in dict.fromkeys(path for name in texts for path in (top.parent / name, Path(name))):
+            if below not in found and below != file and below.is_file():
+                found[below] = None
+                left.append(below)
+    return list(found)
+
+
+def _data(file: Path) -> dict[str, Any]:
+    # Rewards are JSON, which YAML reads, and training settings may have any ending.
+    return read_document(file, suffix=None if file.suffix == ".toml" else ".yaml", error=UsageError)
 
 
 def _forget(file: Path) -> dict[str, Any]:

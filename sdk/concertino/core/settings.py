@@ -29,7 +29,6 @@ from concertino.core.documents import check_keys, read_document
 from concertino.core.errors import UsageError
 
 from .provider_settings import ProviderSettings
-from .trust import require
 
 FILE_NAME = "concertino.toml"
 _KEYS = ("always", "disable", "models", "pool", "providers", "traces")
@@ -94,6 +93,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     data = read_document(file, error=UsageError)
     check_keys(str(file), data, _KEYS, UsageError)
     if not named:
+        from .trust import require  # every run begins with this module, mostly without a file
+
         # Whoever names a file has chosen it; one that only lies there may be a stranger's.
         require(file, data, "settings", trusted=False)
     return Settings(

@@ -4,28 +4,28 @@ A document with dangers (`document_dangers`) that merely lies in the working fol
 `concertino trust FILE`. It is remembered by its path and a digest, in the user's own folder: CONCERTINO_HOME, else
 `concertino` in XDG_CONFIG_HOME or `~/.config`. CONCERTINO_TRUST=all trusts everything, for continuous integration.
 
-The digest covers the document, the files and folders that its dangers name, and the Python files beside a named one.
+The digest covers the document, the files and folders that its dangers name, and what a named Python file may import
+from beside it.
 Invariant: what is covered cannot change without the document being refused again, and a document that was not
 remembered is never obeyed.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import shlex
+import re
 import stat
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .display_text import clean
-from .document_dangers import MODULE, Danger, Kind, dangers_of, kind_of
 from .errors import UsageError
+
+if TYPE_CHECKING:
+    from .document_dangers import Danger, Kind
 
 MOST_FILES = 20_000
 """Files that one document may name, those in named folders counted."""
@@ -72,6 +72,10 @@ class Trusted(NamedTuple):
 
 def command_for(file: Path, kind: Kind, data: Mapping[str, Any]) -> str:
     """The command that trusts a file."""
+    import shlex  # here and below: every command begins with this module, and few need more of it than `guarding`
+
+    from .document_dangers import kind_of
+
     name = str(file)
     more = "" if kind_of(data, file.name) == kind else f" --as {kind}"
     return f"concertino trust {shlex.quote(name if not name.startswith('-') else f'./{name}')}{more}"
@@ -110,6 +114,8 @@ def require(file: Path, data: Mapping[str, Any], kind: Kind, *, trusted: bool | 
     """
     if not (_guards if trusted is None else not trusted) or _all_trusted():
         return
+    from .document_dangers import dangers_of
+
     if not (dangers := dangers_of(kind, data, file.parent)):
         return
     path, seen = str(file.resolve()), _signature(file)
@@ -128,6 +134,8 @@ def remember(file: Path, dangers: Sequence[Danger], kind: Kind) -> Trusted:
     Raises:
         UsageError: it names too many files, or nothing can be written.
     """
+    import time
+
     entry = Trusted(
         str(file.resolve()), digest_of(file, dangers, kind), kind, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     )
@@ -160,6 +168,8 @@ def digest_of(file: Path, dangers: Sequence[Danger], kind: Kind) -> str:
     Raises:
         UsageError: it names too many files.
     """
+    import hashlib
+
     found = hashlib.sha256(kind.encode())
     for number, path in enumerate(_covered(file, dangers)):
         if number >= MOST_FILES:
@@ -189,6 +199,8 @@ def _covered(file: Path, dangers: Sequence[Danger]) -> Iterator[Path]:
 
 def _words(text: str) -> list[str]:
     """What of a text may be the name of a file: all of it, the words of a command, the value of `--option=value`."""
+    import shlex
+
     if len(text) > 4096 or "\0" in text:
         return []
     try:
@@ -199,7 +211,9 @@ def _words(text: str) -> list[str]:
 
 
 def _named(word: str, folder: Path) -> Iterator[Path]:
-    """The files that a word names from a folder: itself, a module, and Python files beside one."""
+    """The files that a word names from a folder: itself, a module, and what a Python file imports from beside it."""
+    from .document_dangers import MODULE
+
     if not word or len(word) > 1024:
         return
     module = word.partition(":")[0].replace(".", "/") if MODULE.fullmatch(word) else ""
@@ -211,7 +225,29 @@ def _named(word: str, folder: Path) -> Iterator[Path]:
         with suppress(OSError, ValueError):
             if path.exists() or path.is_symlink():
                 yield path
-                yield from sorted(path.parent.glob("*.py")) if path.suffix == ".py" else ()
+                yield from _neighbours(path) if path.suffix == ".py" else ()
+
+
+def _neighbours(script: Path) -> Iterator[Path]:
+    """What lies beside a Python file and is imported by it: what it mentions, and what hides a module from it."""
+    there = {each.stem: each for each in sorted(script.parent.iterdir()) if each.suffix == ".py" or each.is_dir()}
+    there.pop(script.stem, None)
+    left = [script]
+    while left:
+        words = set(re.findall(r"[A-Za-z_]\w*", left.pop().read_bytes()[:_WHOLE_BYTES].decode("utf-8", "replace")))
+        for stem in [stem for stem in there if stem in words or _hides(stem)]:
+            found = there.pop(stem)
+            files = [found] if found.is_file() else sorted(found.rglob("*.py"))
+            yield from files
+            left += files
+
+
+def _hides(stem: str) -> bool:
+    """Whether Python, or what is installed beside this package, has a module of this name."""
+    import sysconfig
+
+    installed = sysconfig.get_path("purelib")
+    return stem in sys.stdlib_module_names or any(Path(installed, name).exists() for name in (stem, f"{stem}.py"))
 
 
 def _is_script(path: Path) -> bool:
@@ -237,6 +273,8 @@ def _below(folder: Path, *, around: bool) -> Iterator[Path]:
 
 
 def _content(path: Path) -> str:
+    import hashlib
+
     try:
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):
@@ -286,6 +324,8 @@ def _file() -> Path:
 
 def _read() -> dict[str, Trusted]:
     """What is remembered, by path."""
+    import json
+
     file = _file()
     try:
         about = file.stat()
@@ -308,6 +348,8 @@ def _read() -> dict[str, Trusted]:
 
 def _write(entries: Mapping[str, Trusted]) -> None:
     """Replace the file in one step; nobody else may read or write it."""
+    import json
+
     file = _file()
     data = {
         path: {"digest": entry.digest, "kind": entry.kind, "at": entry.at} for path, entry in sorted(entries.items())

@@ -29,7 +29,9 @@ def settings(clone: Path) -> Path:
     """Trusted settings, which start a script with a module beside it, data, and a folder."""
     (clone / "concertino.toml").write_text(SERVER)
     (clone / "server.py").write_text("import beside")
-    (clone / "beside.py").write_text("")
+    (clone / "beside.py").write_text("import further\nfrom parts import deep")
+    (clone / "further.py").write_text("x = 1")
+    hide(clone / "parts" / "deep" / "one.py", "x = 1")
     (clone / "data.json").write_text("{}")
     (clone / "work" / "deep").mkdir(parents=True)
     for number in range(600):
@@ -37,6 +39,12 @@ def settings(clone: Path) -> Path:
     assert run("trust").exit_code == 0
     load_settings()
     return clone / "concertino.toml"
+
+
+def hide(file: Path, text: str = "") -> None:
+    """Write a file and its folders."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
 
 
 def swap_link(clone: Path) -> None:
@@ -60,7 +68,11 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "a comment in the file": lambda clone: (clone / "concertino.toml").write_text(SERVER + "# x"),
     "the script": lambda clone: (clone / "server.py").write_text("import os"),
     "the module beside the script": lambda clone: (clone / "beside.py").write_text("import os"),
-    "a new module beside the script": lambda clone: (clone / "json.py").write_text(""),
+    "a module that hides one of Python": lambda clone: (clone / "json.py").write_text(""),
+    "a module that hides an installed one": lambda clone: (clone / "click.py").write_text(""),
+    "a package that hides one of Python": lambda clone: hide(clone / "asyncio" / "__init__.py"),
+    "a module that a module beside the script imports": lambda clone: (clone / "further.py").write_text("x = 2"),
+    "a file of a package beside the script": lambda clone: hide(clone / "parts" / "deep" / "one.py"),
     "the value of an option": lambda clone: (clone / "data.json").write_text("[]"),
     "a file deep in a folder": lambda clone: (clone / "work" / "deep" / "599.txt").write_text("x"),
     "a new file in a folder": lambda clone: (clone / "work" / "deep" / "600.txt").write_text("x"),
@@ -84,6 +96,14 @@ def test_a_change_is_asked_about_again(settings: Path, clone: Path, change: Call
         load_settings()
     assert json.loads(run("trust", "--list", "--json").stdout)[0]["changed"] is True
     assert run("trust").exit_code == 0
+    load_settings()
+
+
+def test_a_program_that_comes_to_lie_beside_a_script_that_does_not_mention_it_is_not_asked_about(
+    settings: Path, clone: Path
+) -> None:
+    (clone / "my_own_program.py").write_text("print('hello')")
+    trust._allowed.clear()
     load_settings()
 
 
@@ -232,6 +252,18 @@ def test_who_trusts_a_file_sees_all_that_it_sets_a_line_each(clone: Path) -> Non
     lines = run("trust").stdout.splitlines()
     assert len(lines) == 42
     assert "  providers.mcp.servers.t.command: a\\n  b: c" in lines
+
+
+def test_what_a_file_builds_on_is_shown_and_trusted_with_it(clone: Path) -> None:
+    (clone / "concertino.toml").write_text('pool = "pool.toml"')
+    (clone / "pool.toml").write_text('[models."openai/x"]\nbase_url = "http://127.0.0.1:9/v1"')
+    assert "models.openai/x.base_url: http://127.0.0.1:9/v1" in run("trust").stdout
+    assert run("pool", "show").exit_code == 0
+    (clone / "top.yaml").write_text("base: low.yaml")
+    (clone / "low.yaml").write_text("base: top.yaml\npool: {file: pool.toml}\nrollout: {backend: vllm}")
+    shown = run("trust", "top.yaml").stdout
+    assert shown.count("trusted: ") == 3
+    assert "rollout.backend: starts a server of vllm" in shown
 
 
 def test_a_harmless_file_needs_no_trust_and_says_so(clone: Path) -> None:
