@@ -69,17 +69,17 @@ none hides words from you.
 
 | Where | What happens to such a character |
 |---|---|
-| text, tables, views, logs, errors, tracebacks, questions, progress | it is made visible: `\\x1b`, `\\u202e`; into a file or a pipe too |
+| text, tables, views, logs, errors, questions | it is made visible: `\\x1b`, `\\u202e`; in a file or a pipe too |
 | JSON on a terminal | it is an escape of JSON; the value is the same |
 | JSON into a file or a pipe | it stays as it is |
 | what a plugin or a library prints by itself, on a terminal | the same as text; colours and moves of the cursor stay |
 | proposals of a shell's completion | a name that holds one is left out |
-| names of members, providers, roles, aliases, and of models that a server lists | the name is refused or left out; a tool of an MCP server gets another name, and a note says so |
+| names of members, roles, aliases, listed models | the name is refused; a tool of an MCP server gets another one |
 
 Such characters are: control characters but line feed and tab; marks that turn the direction of writing; characters
-without width, where they only hide; line and paragraph separators; tags; halves of a character; the ninth and further
-mark on one letter. All languages and emoji stay as they are, joiners and selectors included. Markup of rich in a foreign
-text is plain text, and no link is made of it.
+without width, where they only hide; line and paragraph separators; tags; halves of a character; the ninth mark on a
+letter, and further ones. All languages and emoji stay as they are, joiners and selectors included.
+Markup of rich in a foreign text is plain text, and no link is made of it.
 """
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,24 +23,8 @@ _NEVER = (
     "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
 )
-# Joiners make letters of Persian and of Indian scripts, and emoji: one of them behind a letter or a sign. Selectors
-# choose a shape: one of them behind a sign that has several. Behind anything else, or in a row, they only hide.
-_JOINED = f"[^\x00-\u02ff\u2000-\u200f\u202f{_NEVER}]"
-_IDEOGRAPH = "[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-_SHAPED = (
-    "[\u00a9\u00ae\u1000-\u109f\u2010-\u2027\u2030-\u205e\u2070-\u2bff\u3000-\u9fff\ua840-\ua87f\uff00-\uff9f"
-    "\U0001f000-\U0001faff\U00020000-\U0003ffff]"
-)
-_UNSEEN = re.compile(
-    # The three flags that are written with tags: England, Scotland, Wales.
-    "(\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|"
-    "\U000e0077\U000e006c\U000e0073)\U000e007f)"
-    f"|[{_NEVER}]"
-    f"|(?<!{_JOINED})[\u200c\u200d]"
-    f"|(?<!{_SHAPED})[\ufe00-\ufe0f](?!\u20e3)"
-    f"|(?<!{_IDEOGRAPH})[\U000e0100-\U000e01ef]"
-    "|(?<![\u1820-\u18aa])[\u180b-\u180d\u180f]"
-)
+# What may hide something. A text without it, and almost every text is one, needs no closer look.
+_SUSPECT = re.compile(f"[{_NEVER}\u180b-\u180f\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 # No letter, digit or blank: among such are the marks that stand above and below a letter.
 _SIGNS = re.compile(r"[^\x00-\u02ff\w\s]{9,}")
 _MARKS = 8
@@ -85,12 +70,36 @@ def _without_hidden(text: str, instead: Callable[[str], str]) -> str:
     def replaced(found: re.Match[str]) -> str:
         return found[1] or instead(found[0])
 
-    once = _UNSEEN.sub(replaced, text)
+    once = _unseen().sub(replaced, text) if _SUSPECT.search(text) else text
     if once.isascii():
         return once
     once = _SIGNS.sub(lambda found: _few_marks(found[0], instead), once)
     # A joiner that belonged to what has gone hides behind what stands there now.
-    return once if once is text or once == text else _UNSEEN.sub(replaced, once)
+    return once if once is text or once == text else _unseen().sub(replaced, once)
+
+
+@cache
+def _unseen() -> re.Pattern[str]:
+    """A character that is made visible, or as its group a flag, which stays."""
+    # Made at the first suspect text: it takes longer than everything else in this module.
+    # Joiners make letters of Persian and of Indian scripts, and emoji: one of them behind a letter or a sign. Selectors
+    # choose a shape: one of them behind a sign that has several. Behind anything else, or in a row, they only hide.
+    joined = f"[^\x00-\u02ff\u2000-\u200f\u202f{_NEVER}]"
+    ideograph = "[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+    shaped = (
+        "[\u00a9\u00ae\u1000-\u109f\u2010-\u2027\u2030-\u205e\u2070-\u2bff\u3000-\u9fff\ua840-\ua87f\uff00-\uff9f"
+        "\U0001f000-\U0001faff\U00020000-\U0003ffff]"
+    )
+    return re.compile(
+        # The three flags that are written with tags: England, Scotland, Wales.
+        "(\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|"
+        "\U000e0077\U000e006c\U000e0073)\U000e007f)"
+        f"|[{_NEVER}]"
+        f"|(?<!{joined})[\u200c\u200d]"
+        f"|(?<!{shaped})[\ufe00-\ufe0f](?!\u20e3)"
+        f"|(?<!{ideograph})[\U000e0100-\U000e01ef]"
+        "|(?<![\u1820-\u18aa])[\u180b-\u180d\u180f]"
+    )
 
 
 def _few_marks(signs: str, instead: Callable[[str], str]) -> str:

@@ -43,6 +43,7 @@ def on_terminal(folder: Path, *arguments: str, **environment: str) -> tuple[int,
         "CONCERTINO_TRACES": str(folder / "runs"),
         "XDG_CACHE_HOME": str(folder / "cache"),
         "HOME": str(folder),
+        "CONCERTINO_PLUGINS": "openai",
         **environment,
     }
     code, written = written_to_terminal(arguments, given, columns=100)
