@@ -373,9 +373,7 @@ class RoleWorkflowMachine(Machine):
         assert isinstance(until, PassTests)
         tests = self.said[until.tests].value
         failed = [
-            prompts.tell_mismatch(
-                number, test["input"], test["output"], with_own_status(printed(one), one.ok), self._quoting
-            )
+            prompts.tell_mismatch(number, test, with_own_status(printed(one), one.ok), self._quoting)
             for number, (test, one) in enumerate(zip(tests, seen, strict=True), 1)
             if not (one.ok and same_output(printed(one), test["output"]))
         ]
