@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from concertino.text.foreign_text import FOREIGN, break_control_tokens, quote_data
+from concertino.text.foreign_text import break_control_tokens, break_in_json, quote_data
 
 from .attachment import Attachment
 from .errors import UsageError
@@ -203,7 +203,7 @@ def _quoted(message: Message) -> Message:
 
 def _quoted_call(call: ToolCall) -> ToolCall:
     given = call.arguments
-    arguments = FOREIGN.json(given) if isinstance(given, str) else quote_data(given, break_control_tokens)
+    arguments = break_in_json(given) if isinstance(given, str) else quote_data(given, break_control_tokens)
     name = break_control_tokens(call.name)
     return call if arguments == given and name == call.name else replace(call, name=name, arguments=arguments)
 

@@ -15,6 +15,7 @@ Invariant: quoting only inserts, so nothing can be joined into a mark; quoted tw
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -146,6 +147,19 @@ def quote_data(data: Any, quote: Callable[[str], str] = quote_foreign) -> Any:
         items = [quote_data(item, quote) for item in data]
         return data if all(new is old for new, old in zip(items, data, strict=True)) else items
     return data
+
+
+def break_in_json(encoded: str) -> str:
+    """JSON text whose strings hold no control token, also once it was read: some servers do, and write it anew."""
+    # An escape may stand for any part of a token, so what has one is read; a text that is no JSON is not read later.
+    if "\\u" in encoded:
+        try:
+            data = json.loads(encoded)
+        except (ValueError, RecursionError):
+            data = None
+        if (quoted := quote_data(data, break_control_tokens)) is not data:
+            return json.dumps(quoted, ensure_ascii=False)
+    return _CONTROL.sub(r"\g<0>\\\\", encoded) if _may_hold(encoded) else encoded
 
 
 class ToolQuoting:

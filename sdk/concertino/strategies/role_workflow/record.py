@@ -14,14 +14,14 @@ from typing import Any
 
 from concertino.core.observation import Observation, Status
 from concertino.strategies.base.machine import Utterance
-from concertino.text.foreign_text import IN_QUESTIONS, QUESTION_LINES, Quoting, quoting
+from concertino.text.foreign_text import QUESTION_LINES, Quoting, quoting
 
 # Characters; a history holds several of these for each turn.
 _SHOWN = 3_000
-_MARKS = (
-    *(r"(?:turn|test) \d", r"(?:outcome|expected output|the program gave|answer)\s*[:：]", r"attempt\s?\d* answer\b"),
-)
+_MARKS = (*(r"(?:turn|test) \d", r"(?:outcome|expected output|the program gave)\s*[:：]", r"attempt\s?\d* answer\b"),)
 _ERROR_SHOWN = 1_500
+
+_IN_RESULTS = quoting((), (*QUESTION_LINES, r"answer\s*[:：]"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ def shown_result(saying: Utterance) -> str:
 
 
 def with_own_status(given: str, ok: bool) -> str:
-    """What calls gave without the statuses in it; only of a failed call the begin is one, which `printed` wrote."""
+    """What calls gave, without statuses of its own; a failed call begins with the one that `printed` wrote."""
     own = "" if ok else next((status for status in Status if given.startswith(status)), "")
-    return own + IN_QUESTIONS.text(given[len(own) :])
+    return own + _IN_RESULTS.text(given[len(own) :])
 
 
 def _end(text: str) -> str:
