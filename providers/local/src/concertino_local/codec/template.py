@@ -16,6 +16,8 @@ from .vocabulary import Vocabulary, clean
 Form = dict[str, Any]
 SHIPPED = "chatml"
 TRAINING = "training"
+_ERROR_CHARS = 400
+"""Characters that are shown of what a template raises."""
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 
 
@@ -59,19 +61,27 @@ class ChatTemplate:
         """
         # Templates ask whether there are tools by `if tools`, and some write a heading for an empty list.
         shown = self.vocabulary.defuse([dict(tool) for tool in tools]) or None
+        return self._rendered(forms, tools=shown, add_generation_prompt=opens)[0]
+
+    def marked(self, forms: Sequence[Form]) -> list[str]:
+        """What the template itself marks as written by the assistant, in its `generation` blocks.
+
+        Raises:
+            UsageError: the template refuses the conversation.
+        """
+        return self._rendered(forms)[1]
+
+    def _rendered(self, forms: Sequence[Form], **values: Any) -> tuple[str, list[str]]:
+        # Imported at the first rendering, as Jinja is.
+        from .bounded_template import compiled
+
+        values = {**self._tokenizer.special_tokens_map, **self.options, **values}
         try:
-            text = self._tokenizer.apply_chat_template(
-                list(forms),
-                tools=shown,
-                chat_template=self.text,
-                add_generation_prompt=opens,
-                tokenize=False,
-                **self.options,
-            )
+            return compiled(self.text).spans(forms, **values)
         except Exception as error:  # a template is code of its own, and raises what it likes
-            roles = ", ".join(form["role"] for form in forms) or "no messages"
-            raise UsageError(f"the chat template refused a conversation of {roles}: {error}") from error
-        return str(text)
+            roles = ", ".join(form["role"] for form in forms)[:_ERROR_CHARS] or "no messages"
+            why = " ".join(str(error).split())[:_ERROR_CHARS]
+            raise UsageError(f"the chat template refused a conversation of {roles}: {why}") from error
 
     def form(self, message: Message, *, trusted: bool = False, inline_thoughts: bool = True, name: str = "") -> Form:
         """A message as templates know it.
