@@ -1,10 +1,12 @@
 """Chat templates of strangers: each that would take too long, or too much memory, ends in one sentence."""
 
+# ruff: noqa: E501 - templates of one line
+
 from __future__ import annotations
 
 import importlib.util
+import resource
 import time
-import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from concertino import UsageError
 pytest.importorskip("jinja2")
 transformers_utils = pytest.importorskip("transformers.utils.chat_template_utils")
 
+from concertino_local.codec import bounded_template  # noqa: E402
 from concertino_local.codec.bounded_template import TEMPLATE_CHARS, BoundedTemplate, TemplateTooCostly  # noqa: E402
 
 TALK = [
@@ -152,7 +155,6 @@ ATTACKS = {
     "an indent of JSON": "{{ [1]|tojson(indent=10000000000) }}",
     "many slices": "{{ [1]|slice(10000000000)|list }}",
     "a power": "{{ (9 ** 9999999) > 1 }}",
-    "a power of a power": "{{ 9 ** 9 ** 9 ** 9 }}",
     "a product that grows": (
         "{% set n = namespace(s=3) %}{% for i in range(99) %}{% set n.s = n.s * n.s %}{% endfor %}"
     ),
@@ -169,20 +171,35 @@ ATTACKS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def fewer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that each test is quick; `test_the_limit_of_an_installation` has the real limit."""
+    monkeypatch.setattr(bounded_template, "STEPS", 200_000)
+
+
+@pytest.mark.slow
+def test_the_limit_of_an_installation_is_reached_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    began = time.thread_time()
+    with pytest.raises(TemplateTooCostly, match="more than 2,000,000 steps"):
+        BoundedTemplate(ATTACKS["nested ranges"]).render(TALK)
+    assert time.thread_time() - began < 30
+
+
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_template_that_costs_too_much_ends_in_bounded_time_and_memory(name: str) -> None:
-    tracemalloc.start()
-    began = time.thread_time()
-    try:
-        with pytest.raises(Exception) as caught:  # noqa: PT011 - Jinja's own errors, and Python's, end one too
-            BoundedTemplate(ATTACKS[name]).render(TALK, tools=TOOLS)
-        spent, peak = time.thread_time() - began, tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    began, before = time.thread_time(), memory()
+    with pytest.raises(Exception) as caught:
+        BoundedTemplate(ATTACKS[name]).render(TALK, tools=TOOLS)
     assert not isinstance(caught.value, MemoryError)
-    # tracemalloc itself costs a factor; without the limits most of these never end.
-    assert spent < 60
-    assert peak < 250 * 2**20
+    # Without the limits these take gigabytes, or minutes, or never end.
+    assert time.thread_time() - began < 30
+    assert memory() - before < 300 * 2**20
+
+
+def memory() -> int:
+    """Bytes that this process has taken at most so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 PROTECTED = [
@@ -202,7 +219,7 @@ def test_the_limit_is_what_ends_it(name: str) -> None:
 @pytest.mark.parametrize("name", ["nested ranges", "a text times a number", "endless recursion"])
 def test_the_next_rendering_has_its_limits_anew(name: str) -> None:
     template = BoundedTemplate("{% if tools %}" + ATTACKS[name] + "{% endif %}{{ messages[1].content }}")
-    with pytest.raises(Exception):  # noqa: B017, PT011 - see above
+    with pytest.raises(Exception):  # noqa: B017 - see above
         template.render(TALK, tools=TOOLS)
     assert template.render(TALK) == "What is 2 + 3?"
 
@@ -245,7 +262,7 @@ def test_a_codec_says_it_in_one_sentence() -> None:
     vocabulary: Vocabulary = Nothing()  # type: ignore[assignment]
     template = ChatTemplate(Tokenizer(), ATTACKS["nested ranges"], {}, vocabulary)
     with pytest.raises(
-        UsageError, match=r"^the chat template refused a conversation of user: it takes more than 2,000,"
+        UsageError, match=r"^the chat template refused a conversation of user: it takes more than 200,000 steps$"
     ):
         template.render([{"role": "user", "content": "hi"}], opens=True)
 

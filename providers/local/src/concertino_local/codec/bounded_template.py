@@ -246,6 +246,20 @@ class _Environment(ImmutableSandboxedEnvironment):
             self.spend(len(made))
         return made
 
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        """The method `format` of a text, as Jinja's sandbox gives it, within the limits."""
+        made = super().wrap_str_format(value)
+        if made is None:
+            return None
+        text = value.__self__
+
+        def bounded(*args: Any, **kwargs: Any) -> str:
+            self._check_format(text)
+            self.spend(_weight([*args, kwargs], self._chars) * (1 + text.count("{")))
+            return made(*args, **kwargs)
+
+        return bounded
+
     def _check_method(self, text: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments of a method of a text, once its result is known to be within the limits."""
         self.tick(1 + (len(text) >> 8))
@@ -253,9 +267,6 @@ class _Environment(ImmutableSandboxedEnvironment):
             self._check_widths(name, [*args, *kwargs.values()])
             if name == "expandtabs":
                 self.spend(len(text) * max((each for each in args if isinstance(each, int)), default=8))
-        elif name in ("format", "format_map"):
-            self._check_format(text)
-            self.spend(_weight([*args, kwargs], self._chars) * (1 + text.count("{")))
         elif name == "join" and args:
             return (self._to_join(text, args[0]), *args[1:])
         elif name == "replace" and len(args) > 1:
@@ -417,13 +428,20 @@ class _Generator(CodeGenerator):
         super().visit_Getitem(node, frame)
         self.write(")" if sliced else "")
 
-    def _pair(self, node: nodes.Pair, frame: Any) -> None:
-        self.write("environment.weighed(")
-        self.visit(node.key, frame)
-        self.write("): ")
-        self.visit(node.value, frame)
+    def _dict(self, node: nodes.Dict, frame: Any) -> None:
+        self.write("{")
+        for item in node.items:
+            self.write("environment.weighed(")
+            self.visit(item.key, frame)
+            self.write("): ")
+            self.visit(item.value, frame)
+            self.write(", ")
+        self.write("}")
 
-    visit_Compare, visit_Concat, visit_Getitem, visit_Pair = _compare, _concat, _getitem, _pair  # as Jinja names them
+
+# Jinja finds them by the names of its nodes.
+for _name in ("Compare", "Concat", "Getitem", "Dict"):
+    setattr(_Generator, f"visit_{_name}", vars(_Generator)[f"_{_name.lower()}"])
 
 
 class _Generation(Extension):
