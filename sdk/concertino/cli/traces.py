@@ -268,7 +268,7 @@ def redact(trace: str, output: Path, keep: tuple[str, ...], folder: Path | None,
     if as_json:
         write_json(done.to_json())
     else:
-        click.echo(f"{done.path}: {done.records} records")
+        say(f"{done.path}: {done.records} records")
         write_table(
             ("TAKEN OUT", "TIMES", "WHAT"), [(kind, count, KINDS[kind]) for kind, count in done.taken_out.items()]
         )
@@ -291,7 +291,7 @@ def key(as_json: bool) -> None:
     if as_json:
         write_json({"key": made})
     else:
-        click.echo(made)
+        say(made)
 
 
 def _store(folder: Path | None) -> TraceStore:

@@ -20,6 +20,7 @@ from concertino.core.errors import UsageError
 
 from .options import common_options
 from .output import write_json, write_table
+from .terminal import confirm, say
 
 
 @click.command("trust")
@@ -68,7 +69,7 @@ def trust(
         write_table(("file", "state", "since"), lines)
     else:
         for row in rows:
-            click.echo(_line(row))
+            say(_line(row))
 
 
 def allowed(found: trusting.UntrustedFile, arguments: Sequence[str]) -> bool:
@@ -81,8 +82,8 @@ def allowed(found: trusting.UntrustedFile, arguments: Sequence[str]) -> bool:
     if "--json" in before_dashes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     state = "changed since you trusted it" if found.changed else "is not trusted"
-    click.echo(f"{one_line(found.file)} {state}. {trusting.shown(found.dangers)}", err=True)
-    if not click.confirm("Trust it as it is now?", default=False, err=True):
+    say(f"{one_line(found.file)} {state}. {trusting.shown(found.dangers)}", error=True)
+    if not confirm("Trust it as it is now?"):
         return False
     trusting.remember(found.file, found.dangers, found.kind)
     return True

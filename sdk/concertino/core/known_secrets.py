@@ -289,7 +289,9 @@ class _LogFilter(logging.Filter):
             record.msg, record.args = safe, ()
         if record.exc_info and not record.exc_text:
             # A formatter takes the text that is there, and makes none of its own.
-            record.exc_text = without_secrets(logging.Formatter().formatException(record.exc_info))
+            record.exc_text = logging.Formatter().formatException(record.exc_info)
+        if record.exc_text:
+            record.exc_text = without_secrets(record.exc_text)
         return True
 
 

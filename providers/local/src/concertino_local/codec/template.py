@@ -18,6 +18,8 @@ from .vocabulary import Vocabulary, clean
 Form = dict[str, Any]
 SHIPPED = "chatml"
 TRAINING = "training"
+_ERROR_CHARS = 400
+"""Characters that are shown of what a template raises."""
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 
 
@@ -75,11 +77,27 @@ class ChatTemplate:
         forms = self._joined(forms)
         # Templates ask whether there are tools by `if tools`, and some write a heading for an empty list.
         shown = self.vocabulary.defuse([dict(tool) for tool in tools]) or None
+        return self._rendered(forms, tools=shown, add_generation_prompt=opens)[0]
+
+    def marked(self, forms: Sequence[Form]) -> list[str]:
+        """What the template itself marks as written by the assistant, in its `generation` blocks.
+
+        Raises:
+            UsageError: the template refuses the conversation.
+        """
+        return self._rendered(forms)[1]
+
+    def _rendered(self, forms: Sequence[Form], **values: Any) -> tuple[str, list[str]]:
+        # Imported at the first rendering, as Jinja is.
+        from .bounded_template import compiled
+
+        values = {**self._tokenizer.special_tokens_map, **self.options, **values}
         try:
-            return self._write(forms, shown, opens=opens)
+            return compiled(self.text).spans(forms, **values)
         except Exception as error:  # a template is code of its own, and raises what it likes
-            roles = ", ".join(form["role"] for form in forms) or "no messages"
-            raise UsageError(f"the chat template refused a conversation of {roles}: {error}") from error
+            roles = ", ".join(form["role"] for form in forms)[:_ERROR_CHARS] or "no messages"
+            why = " ".join(str(error).split())[:_ERROR_CHARS]
+            raise UsageError(f"the chat template refused a conversation of {roles}: {why}") from error
 
     def _joined(self, forms: Sequence[Form]) -> Sequence[Form]:
         """The messages as the template takes them."""
@@ -97,23 +115,12 @@ class ChatTemplate:
 
     def _accepts(self, *roles: str) -> bool:
         """Whether it writes a conversation of these roles."""
+        stand_ins: list[Form] = [{"role": role, "content": f"a stand-in of {role}"} for role in roles]
         try:
-            self._write([{"role": role, "content": f"a stand-in of {role}"} for role in roles], None, opens=True)
-        except Exception:  # a template is code of its own, and raises what it likes
+            self._rendered(stand_ins, tools=None, add_generation_prompt=True)
+        except UsageError:
             return False
         return True
-
-    def _write(self, forms: Sequence[Form], tools: Any, *, opens: bool) -> str:
-        return str(
-            self._tokenizer.apply_chat_template(
-                list(forms),
-                tools=tools,
-                chat_template=self.text,
-                add_generation_prompt=opens,
-                tokenize=False,
-                **self.options,
-            )
-        )
 
     def form(self, message: Message, *, trusted: bool = False, inline_thoughts: bool = True, name: str = "") -> Form:
         """A message as templates know it.
