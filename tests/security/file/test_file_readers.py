@@ -302,7 +302,6 @@ FOLDERS: dict[str, tuple[Callable[[], Path], str]] = {
         lambda: _folder(**{"model.safetensors": None, "pytorch_model.bin": pickle.dumps(Bomb())}),
         "pickle",
     ),
-    "no weights": (lambda: _folder(**{"model.safetensors": None}), "no weights"),
     "no config": (lambda: _folder(**{"config.json": None}), "file not found"),
     "a config that is a list": (lambda: _folder(**{"config.json": []}), "expected a table"),
     "a config that is no JSON": (lambda: _folder(**{"config.json": b"{"}), "cannot be read"),
