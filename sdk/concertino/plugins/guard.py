@@ -14,6 +14,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
+from .plugin_prints import prints_apart
+
 T = TypeVar("T")
 
 _LONGEST = 400
@@ -50,8 +52,9 @@ def guarded(function: Callable[[], T], doing: str, package: str, seconds: float)
             errors.append(error)
 
     thread = threading.Thread(target=work, name=f"concertino {doing} of {package}", daemon=True)
-    thread.start()
-    thread.join(seconds)
+    with prints_apart(inside_guard):
+        thread.start()
+        thread.join(seconds)
     if results:
         return results[0]
     if not errors:
@@ -70,7 +73,7 @@ def describe_error(error: BaseException, package: str) -> str:
     """`type: message (file:line)`, where the line is the plugin's own as far as there is one."""
     try:
         text = " ".join(str(error).split())
-    except Exception:
+    except BaseException:
         text = "its text cannot be shown"
     kind = type(error).__name__
     place = _place(error, package)
@@ -82,7 +85,7 @@ def show(value: object) -> str:
     """What a plugin returned, for a message: its type and the beginning of its repr."""
     try:
         text = repr(value)
-    except Exception:
+    except BaseException:
         text = "its repr fails"
     return f"{type(value).__name__} {_cut(text, 80)}"
 

@@ -22,6 +22,8 @@ MEMBER_HOOKS: dict[str, type[ToolSpec] | type[ModelSpec]] = {
     "concertino_models": ModelSpec,
 }
 """The hooks that fill a pool, and what each returns."""
+_MOST = 100_000
+"""Items of one list."""
 
 _HOW_TO = {
     ToolSpec: "@concertino.tool",
@@ -40,9 +42,14 @@ def check_list(hook: str, result: object) -> list[Any]:
         # Else Python warns that the coroutine was never awaited.
         result.close()
         raise PluginFault(f"{hook} is an async function; write a plain one, only hooks around calls may be async")
-    if not isinstance(result, (list, tuple)):
+    # By its real type, and without its own methods: they may lie about what it is, and give items without end.
+    kind: Any = next((kind for kind in (list, tuple) if issubclass(type(result), kind)), None)
+    if kind is None:
         raise PluginFault(f"{hook}() returned {show(result)}; expected a list")
-    return list(result)
+    count = kind.__len__(result)
+    if count > _MOST:
+        raise PluginFault(f"{hook}() returned {count:,} items; expected at most {_MOST:,}")
+    return list(kind.__iter__(result))
 
 
 def check_members(hook: str, result: object, provider: str) -> list[Spec]:

@@ -21,7 +21,11 @@ from concertino.core.documents import why_unusable
 from concertino.core.errors import UsageError
 from concertino.core.known_secrets import hidden
 from concertino.core.private_files import make_private_folder, open_private
+from concertino.core.regular_file import read_regular
+from concertino.traces.record_shape import fault_of_answer
 
+_MOST = 1 << 30
+"""Bytes of a recording, at most."""
 _HEADER = {"concertino": "recording", "version": 1}
 
 
@@ -65,10 +69,10 @@ class RecordingFile:
         Raises:
             UsageError: names the line that cannot be read.
         """
-        if not self.path.is_file():
+        if not self.path.exists():
             return
         try:
-            text = self.path.read_text(encoding="utf-8", errors="surrogatepass")
+            text = read_regular(self.path, _MOST).decode("utf-8", "surrogatepass")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(
                 f"{self.path}: the recording cannot be read: {why_unusable(error)}; give a file that was recorded"
@@ -89,7 +93,8 @@ class RecordingFile:
                     raise ValueError(f"expected the header {json.dumps(_HEADER)}")
                 return
             record = Record(data["key"], data.get("number", 0), data["request"], data["answer"])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            _check(record)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UsageError(
                 f"{self.path}:{place}: this line of the recording cannot be read ({type(error).__name__}: {error}); "
                 "correct or delete it, or record again with mode='record' (on the command line --record)"
@@ -120,6 +125,17 @@ class RecordingFile:
         with os.fdopen(open_private(self.path, os.O_WRONLY | os.O_CREAT | begin), "wb") as file:
             file.write("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass"))
         self._begun = True
+
+
+def _check(record: Record) -> None:
+    """ValueError for a record of other types than a recording has: an answer is an observation's JSON, or a reply's."""
+    if type(record.key) is not str or type(record.number) is not int or type(record.request) is not dict:
+        raise ValueError("expected a text `key`, a whole `number` and a table `request`")
+    if type(record.answer) is not dict:
+        raise ValueError("expected a table `answer`")
+    found = fault_of_answer(record.answer)
+    if found:
+        raise ValueError(f"answer: {found}")
 
 
 def _line(record: Record) -> str:

@@ -51,7 +51,7 @@ _AMONG: dict[str, Collection[str]] = {
     "attach.attachments.kind": ["audio", "file", "image"],
 }
 """Fields in which only these words may stand."""
-_SPARED = ("attempts", "key")
+_SPARED = ("attempts", "key", "finish_reason")
 """Fields that are always written, and that readers do without."""
 
 
@@ -154,7 +154,8 @@ class Shape:
             return _never
         given: dict[str, Any] = {}
         rules = [(name, rule) for name in names if (rule := self._rules.get(name)) is not None and name != "t"]
-        source = " and ".join([*filter(None, also), *(rule.source(f"v[{name!r}]", given) for name, rule in rules)])
+        # The types first: what else is asked counts on them.
+        source = " and ".join([*(rule.source(f"v[{name!r}]", given) for name, rule in rules), *filter(None, also)])
         return _compiled(f"    return {source or True}", given)
 
     def _learned(self, value: Mapping[str, Any]) -> bool:
@@ -267,6 +268,14 @@ def _fault_of(record: Any) -> str:
         wanted = f"the id of the call around it, {_brief.repr(parent)}, a stroke and more; at most {_DEEPEST} levels"
         return _told(call_id, "id", wanted)
     return ""
+
+
+def fault_of_answer(answer: Mapping[str, Any]) -> str:
+    """What is wrong with the JSON of an observation or of a model's reply, empty if nothing is."""
+    seen = {"id": "", "name": "", "status": str(Status.OK), "started": 0, "ended": 0}
+    if "status" in answer:
+        return _fault_of({"t": "result", **seen, **answer})
+    return _fault_of({"t": "reply", "id": "", "role": "", "reply": answer, "observation": seen})
 
 
 def _fault(rule: _Rule | None, value: Any, place: str) -> str:

@@ -129,8 +129,11 @@ def on_terminal(folder: Path, *arguments: str, typed: Sequence[str] = (), **envi
         "HOME": str(folder),
         **environment,
     }
-    program = (sys.executable, "-c", f"import os, sys; os.chdir({str(folder / 'here')!r}); "
-               "from concertino.cli import main; main()")  # fmt: skip
+    program = (
+        sys.executable,
+        "-c",
+        f"import os, sys; os.chdir({str(folder / 'here')!r}); from concertino.cli import main; main()",
+    )
     text = [argument.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape") for argument in arguments]
     code, written = written_to_terminal(text, given, columns=100, typed=typed, program=program)
     return code, written.decode("utf-8", "surrogateescape")

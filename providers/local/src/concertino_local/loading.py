@@ -17,6 +17,7 @@ from .codec.template import own_template
 from .errors import caller_error, is_out_of_memory
 from .folder import context_limit, looks_like_a_folder
 from .settings import LocalSettings
+from .weight_files import check_adapter_folder, check_model_folder
 
 
 @dataclass
@@ -46,6 +47,7 @@ def load(settings: LocalSettings) -> Loaded:
     """
     require("torch", "transformers")
     folder = find_folder(settings.path)
+    check_model_folder(folder)
     tokenizer = load_tokenizer(folder, settings)
     network = load_network(folder, settings)
     generation = network.generation_config
@@ -119,9 +121,11 @@ def load_network(folder: Path, settings: LocalSettings) -> Any:
     dtype: Any = settings.dtype if settings.dtype == "auto" else getattr(torch, settings.dtype)
     options: dict[str, Any] = {} if settings.attention == "auto" else {"attn_implementation": settings.attention}
     device = find_device(settings.device)
+    check_model_folder(folder)
+    options |= {"use_safetensors": True, "local_files_only": True}
     try:
         with _quietly():
-            network = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=dtype, **options)
+            network = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, **options)
         return network.to(device).eval().requires_grad_(False)
     except Exception as error:
         if is_out_of_memory(error):
@@ -142,8 +146,11 @@ def with_adapter(network: Any, adapter: str) -> Any:
         raise caller_error(f"adapter {adapter!r} needs peft; `pip install concertino-local[lora]` adds it")
     from peft import PeftModel
 
+    folder = Path(adapter).expanduser()
+    if folder.is_dir():  # else peft says what it looked for
+        check_adapter_folder(folder)
     try:
-        wrapped = PeftModel.from_pretrained(network, str(Path(adapter).expanduser()), local_files_only=True)
+        wrapped = PeftModel.from_pretrained(network, str(folder), local_files_only=True)
     except Exception as error:
         raise caller_error(f"adapter {adapter!r} cannot be loaded onto {network.name_or_path!r}: {error}") from error
     return wrapped.eval().requires_grad_(False)

@@ -6,11 +6,12 @@ The file is numpy's `.npz`, read without pickle, so that opening one runs no cod
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 from concertino import UsageError
@@ -21,6 +22,10 @@ from .reading import UNKNOWN, Floats
 from .words import WordNumbers
 
 FORMAT = 2
+_MOST = 1 << 30
+"""Bytes of a scorer that is unpacked."""
+_UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, EOFError)
+_UNREADABLE += (NotImplementedError, MemoryError, BadZipFile, zlib.error)
 _STEPS = 127
 """Of an 8-bit number, on each side of 0."""
 
@@ -80,11 +85,13 @@ class ScorerModel:
             UsageError: the file is missing, or not a scorer; says what was found.
         """
         try:
+            _check_size(source)
             with np.load(source, allow_pickle=False) as arrays:
                 return cls._of({name: arrays[name] for name in arrays.files})
         except FileNotFoundError as error:
             raise UsageError(f"{source}: file not found; `concertino train scorer FILE` writes one") from error
-        except (OSError, ValueError, KeyError, BadZipFile) as error:
+        # Arrays of a stranger may have any names, types and shapes.
+        except _UNREADABLE as error:
             # numpy takes any other file for a pickle, and advises to read it unsafely.
             found = "not an .npz file" if "pickle" in str(error) else error
             raise UsageError(
@@ -106,6 +113,18 @@ class ScorerModel:
         }
         vectors, own_rows = _floats(arrays["vectors"]) * arrays["scale"][:, None], arrays["own_rows"].astype(np.int64)
         return cls(vocabulary, vectors, own_rows, matching, NetworkWeights(weights, head["heads"]), head["about"])
+
+
+def _check_size(source: Path | BinaryIO) -> None:
+    """ValueError for a file that would be larger than any scorer once it is unpacked; numpy unpacks it unasked."""
+    if isinstance(source, Path) and not source.is_file() and source.exists():
+        raise ValueError("it is not a file")
+    with ZipFile(source) as packed:
+        unpacked = sum(entry.file_size for entry in packed.infolist())
+    if unpacked > _MOST:
+        raise ValueError(f"it holds {unpacked:,} bytes, and a scorer at most {_MOST:,}")
+    if not isinstance(source, Path):
+        source.seek(0)
 
 
 def _bytes(text: str) -> np.ndarray:

@@ -215,6 +215,7 @@ class Item:
         try:
             # Unknown fields are left out, so a file of a later version can be read.
             known = {each.name: data[each.name] for each in fields(cls) if each.name in data}
+            _check_types(known)
             known |= {"key": Key(*data["key"]), "verdict": Verdict(data["verdict"])}
             known |= {name: Usage.from_json(data.get(name, {})) for name in ("usage", "graded")}
             known |= {name: tuple(data.get(name, ())) for name in ("found", "widths", "depths")}
@@ -230,6 +231,18 @@ _PLAIN = {
     if each.name not in ("key", "kind", "verdict", "reason", "usage", "graded", "members")
 }
 """Fields that are written as they are, unless they say nothing."""
+
+
+def _check_types(known: Mapping[str, Any]) -> None:
+    """TypeError for a field of another type than that of its default: a file may come from a stranger."""
+    for name, value in known.items():
+        wanted = type(_PLAIN.get(name))
+        if (
+            wanted in (str, int, float, bool)
+            and type(value) is not wanted
+            and not (wanted is float and type(value) is int)
+        ):
+            raise TypeError(f"{name} is {value!r:.60}, expected such as {_PLAIN[name]!r}")
 
 
 _SHOWN = 20_000

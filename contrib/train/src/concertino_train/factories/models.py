@@ -128,7 +128,8 @@ def load_weights(config: TrainConfig, path: str) -> Any:
 
     base = base_of(path)
     check_adapter(config, path)
-    options: dict[str, Any] = {"dtype": _dtype(config), "local_files_only": True}
+    # No pickle is opened: it could run any code.
+    options: dict[str, Any] = {"dtype": _dtype(config), "local_files_only": True, "use_safetensors": True}
     if config.model.attention != "auto":
         options["attn_implementation"] = config.model.attention
     try:
@@ -154,7 +155,7 @@ def check_adapter(config: TrainConfig, path: str | Path) -> None:
     section, file = config.model.adapter, Path(path) / ADAPTER
     if section is None or not file.exists():
         return
-    made = json.loads(file.read_text(encoding="utf-8"))
+    made = _adapter_file(file)
     pairs: dict[str, tuple[Any, Any]] = {
         "rank": (made.get("r"), section.rank),
         "alpha": (made.get("lora_alpha"), section.alpha),
@@ -176,8 +177,8 @@ def base_of(path: str | Path) -> str:
     file = Path(path) / ADAPTER
     if not file.exists():
         return ""
-    name = json.loads(file.read_text(encoding="utf-8")).get("base_model_name_or_path") or ""
-    if not name:
+    name = _adapter_file(file).get("base_model_name_or_path") or ""
+    if not name or not isinstance(name, str):
         raise UsageError(f"{file} names no base model; merge the adapter, or give base_model_name_or_path there")
     return str(name)
 
@@ -198,6 +199,19 @@ def check_dtype(config: TrainConfig) -> None:
             f"model.dtype and compute in 16 bits: trainer.precision={config.model.dtype}; or train an adapter: "
             "model.adapter={rank: 16}"
         )
+
+
+def _adapter_file(file: Path) -> dict[str, Any]:
+    """The table in the file of an adapter, which may be a stranger's."""
+    try:
+        data = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{file}: cannot be read: {str(error)[:200]}; get the adapter again") from error
+    if not isinstance(data, dict):
+        raise UsageError(f"{file}: not the file of an adapter; expected a table; get the adapter again")
+    if not any(file.parent.glob("*.safetensors")):
+        raise UsageError(f"{file.parent}: it holds no .safetensors file; a pickle is not opened, it could run any code")
+    return data
 
 
 def _dtype(config: TrainConfig) -> Any:

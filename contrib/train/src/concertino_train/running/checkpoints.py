@@ -67,11 +67,13 @@ def read_state(checkpoint: Path | str) -> dict[str, Any]:
     path = Path(checkpoint) / FILE
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         newest = latest_checkpoint(Path(checkpoint).parent)
         hint = f"the newest complete one is {newest}" if newest else "there is no complete one in its folder"
         fault = "is not there" if isinstance(error, FileNotFoundError) else str(error)
         raise UsageError(f"{checkpoint} is not a complete checkpoint ({FILE}: {fault}); {hint}") from error
+    if not isinstance(state, dict):
+        raise UsageError(f"{path}: it holds {type(state).__name__}, expected a table; resume from another checkpoint")
     if state.get("format") != FORMAT:
         raise UsageError(f"{path}: format {state.get('format')!r}; this version reads {FORMAT}")
     return dict(state)
