@@ -47,15 +47,31 @@ _SPECIAL: dict[str, tuple[int | None, int | None]] = {
 }  # fmt: skip
 # Landlock has no rule for these: they would reach every file of the user's, and tell when one changes.
 _ATTRIBUTES: dict[str, tuple[int | None, int | None]] = {
-    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "utime": (132, None),
-    "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
-}  # fmt: skip
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+}
 _OWNERSHIP: dict[str, tuple[int | None, int | None]] = {
-    "chown": (92, None), "fchown": (93, 55), "fchownat": (260, 54), "lchown": (94, None), "setxattr": (188, 5),
-    "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463), "removexattr": (197, 14),
-    "lremovexattr": (198, 15), "fremovexattr": (199, 16), "removexattrat": (466, 466), "file_setattr": (469, 469),
+    "chown": (92, None),
+    "fchown": (93, 55),
+    "fchownat": (260, 54),
+    "lchown": (94, None),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
     "inotify_add_watch": (254, 27),
-}  # fmt: skip
+}
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06

@@ -42,9 +42,17 @@ _ARGUMENT_CHARS = 100_000
 """Characters of one argument; Linux takes 128 KB."""
 _MOST_ARGUMENTS = 16
 _MASKED = (
-    "/sys", "/proc/asound", "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
-    "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi",
-)  # fmt: skip
+    "/sys",
+    "/proc/asound",
+    "/proc/acpi",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+)
 """Docker's own list, with all of /sys: scripts need nothing of it, and it tells of the machine's hardware."""
 _FRAME = struct.Struct(">BxxxI")
 
