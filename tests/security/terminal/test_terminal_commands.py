@@ -70,7 +70,7 @@ class Lead(concertino.Model):
         yield concertino.Reply(text)
 
 
-@click.command("shout", help=EVERYTHING)
+@click.command("shout", help=EVERYTHING, short_help="\\x1b[31mred\\x1b[2K")
 def shout():
     click.echo(EVERYTHING)
 
