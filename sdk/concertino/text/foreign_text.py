@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from .control_tokens import BEHIND_BRACKETS, IN_ANGLES, IN_BRACKETS
@@ -69,11 +69,19 @@ class Quoting:
     """
 
     def __init__(self, tags: Iterable[str] = (), lines: Iterable[str] = (), *, only: bool = False) -> None:
-        names = "|".join((*(() if only else TAGS), *tags))
-        tag = rf"(?i:/?(?:(?:{names})\b|(?:function|parameter)=))"
-        self._marks = _first_of(f"{IN_ANGLES}|{tag}", () if only else (_SWITCH, _ROUNDS))
-        begin = "|".join(lines)
-        self._lines = re.compile(rf"([{_BREAKS}][{_BLANKS}]*)(?=(?i:{begin}))") if begin else None
+        self._tags = "|".join((*(() if only else TAGS), *tags))
+        self._begin = "|".join(lines)
+        self._only = only
+
+    # Patterns are made when they are needed: each takes a millisecond, and most processes need few of them.
+    @cached_property
+    def _marks(self) -> re.Pattern[str]:
+        tag = rf"(?i:/?(?:(?:{self._tags or '(?!)'})\b|(?:function|parameter)=))"
+        return _first_of(f"{IN_ANGLES}|{tag}", () if self._only else (_SWITCH, _ROUNDS))
+
+    @cached_property
+    def _lines(self) -> re.Pattern[str]:
+        return re.compile(rf"([{_BREAKS}][{_BLANKS}]*)(?=(?i:{self._begin}))")
 
     def marked(self, text: str) -> bool:
         """Whether a text holds a control token or a tag, whatever its lines begin with."""
@@ -83,7 +91,7 @@ class Quoting:
         """A text as it may stand in a prompt."""
         found = self._marks.sub(r"\g<0>\\", foreign) if _may_hold(foreign) else foreign
         # The beginning of a text is the beginning of a line, so a line break stands before it meanwhile.
-        return found if self._lines is None else self._lines.sub(r"\1\\", f"\n{found}")[1:]
+        return found if not self._begin else self._lines.sub(r"\1\\", f"\n{found}")[1:]
 
     def json(self, encoded: str) -> str:
         """JSON text as it may stand in a prompt, on one line; it reads back as the same data."""
@@ -119,7 +127,10 @@ IN_QUESTIONS = quoting((), QUESTION_LINES)
 quote_foreign = FOREIGN.text
 """Foreign text as it may stand in any prompt: no control token, and no tag of a strategy."""
 
-_CONTROL = _first_of(IN_ANGLES)
+
+@lru_cache(maxsize=1)
+def _control() -> re.Pattern[str]:
+    return _first_of(IN_ANGLES)
 
 
 def break_control_tokens(text: str) -> str:
@@ -127,12 +138,12 @@ def break_control_tokens(text: str) -> str:
 
     For the door of a model server, behind which a chat template writes control tokens of its own.
     """
-    return _CONTROL.sub(r"\g<0>\\", text) if _may_hold(text) else text
+    return _control().sub(r"\g<0>\\", text) if _may_hold(text) else text
 
 
 def is_control_token(token: str) -> bool:
     """Whether a token, such as one that was added to a tokenizer, is one that foreign text never has."""
-    return _CONTROL.match(token) is not None
+    return _control().match(token) is not None
 
 
 def quote_data(data: Any, quote: Callable[[str], str] = quote_foreign) -> Any:
@@ -159,7 +170,7 @@ def break_in_json(encoded: str) -> str:
             data = None
         if (quoted := quote_data(data, break_control_tokens)) is not data:
             return json.dumps(quoted, ensure_ascii=False)
-    return _CONTROL.sub(r"\g<0>\\\\", encoded) if _may_hold(encoded) else encoded
+    return _control().sub(r"\g<0>\\\\", encoded) if _may_hold(encoded) else encoded
 
 
 class ToolQuoting:
