@@ -16,7 +16,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import launch
 import pytest
@@ -116,7 +116,7 @@ def _missing(absent: Absent, required: bool) -> NoReturn:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A secret that one test told this process is not taken out of the results of the next."""
-    known = sys.modules.get("concertino.core.known_secrets")
+    known: Any = sys.modules.get("concertino.core.known_secrets")
     if known is not None:
         known._known = known._Known()
 
