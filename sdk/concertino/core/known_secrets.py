@@ -20,7 +20,8 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -32,8 +33,10 @@ _LEAST = 8
 _WORD = 16
 """Characters from which on a text without digits is no word."""
 _GRAM = 4
-_BLOCK = 1 << 16
-"""Characters that are looked through at once, to bound memory."""
+_PLACES = 512
+"""Places of a text that are looked at in one step."""
+_MARKED = frozenset("'\"\\")
+"""What `repr` writes otherwise than it is."""
 _VARIABLE = re.compile(r"(?:^|_|API)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$")
 _PUBLIC_HEADERS = frozenset(
     [
@@ -83,7 +86,7 @@ class Finder:
     set: some of these fours lie wholly in the occurrence.
     """
 
-    __slots__ = ("_beginnings", "_grams", "_longest", "_shortest", "_step", "_texts")
+    __slots__ = ("_beginnings", "_block", "_fours", "_grams", "_longest", "_plain", "_shortest", "_step", "_texts")
 
     def __init__(self, texts: Iterable[str]) -> None:
         # The longest first, since one may be the beginning of another.
@@ -91,6 +94,9 @@ class Finder:
         self._longest, self._shortest = len(self._texts[0]), len(self._texts[-1])
         self._step = self._shortest - _GRAM + 1
         self._grams = frozenset(text[at : at + _GRAM] for text in self._texts for at in range(self._step))
+        self._block = _PLACES * self._step
+        self._fours: dict[int, Callable[[str], tuple[str, ...]]] = {}
+        self._plain = all(text.isprintable() and _MARKED.isdisjoint(text) for text in self._texts)
         self._beginnings: frozenset[str] | None = None
 
     def may_be_in(self, text: str) -> bool:
@@ -98,14 +104,26 @@ class Finder:
         size = len(text)
         if size < self._shortest:
             return False
-        step, apart = self._step, self._grams.isdisjoint
-        if size <= _BLOCK:
-            return not apart([text[at : at + _GRAM] for at in range(0, size, step)])
-        blocks = range(0, size, step * (_BLOCK // step))
-        ends = step * (_BLOCK // step)
-        return any(
-            not apart([text[at : at + _GRAM] for at in range(begin, min(size, begin + ends), step)]) for begin in blocks
-        )
+        if size > self._block:
+            # A four may reach over the end of a block, and no further.
+            parts = range(0, size, self._block)
+            return any(self._may_be_in_part(text[at : at + self._block + _GRAM]) for at in parts)
+        return self._may_be_in_part(text)
+
+    def _may_be_in_part(self, text: str) -> bool:
+        count = (len(text) - 1) // self._step + 1
+        fours = self._fours.get(count)
+        if fours is None:
+            # Made once for each number of places: it cuts all fours out of a text in one step. The last place is there
+            # twice, since one alone would give no tuple.
+            places = [slice(at * self._step, at * self._step + _GRAM) for at in (*range(count), count - 1)]
+            fours = self._fours[count] = itemgetter(*places)
+        return not self._grams.isdisjoint(fours(text))
+
+    def may_be_in_data(self, data: Any) -> bool:
+        """The same for JSON data."""
+        # Faster than as JSON, and texts of plain letters stand in it as they are.
+        return self.may_be_in(repr(data) if self._plain else json.dumps(data, ensure_ascii=False))
 
     def hidden(self, text: str) -> str:
         """The text with the mark in the place of each."""

@@ -22,8 +22,6 @@ from concertino.core.observation import ErrorInfo
 if TYPE_CHECKING:
     from .model_call import StreamListener
 
-_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
-
 
 def clean_content(content: Any, text: str) -> tuple[Any, str]:
     """A result and the text that a model reads of it, without secrets.
@@ -35,12 +33,12 @@ def clean_content(content: Any, text: str) -> tuple[Any, str]:
     found = finder()
     if found is None or content is None or content is True or content is False:
         return content, text
-    # The text of data is looked through as a whole, which is quicker than value by value.
-    whole = text or (content if isinstance(content, str) else _encode(content))
-    if not found.may_be_in(whole):
+    # Looked through as a whole, which is quicker than value by value.
+    whole = text or content
+    if not (found.may_be_in(whole) if isinstance(whole, str) else found.may_be_in_data(whole)):
         return content, text
     cleaned = hidden_data(content, found)
-    if cleaned is content or cleaned == content:
+    if cleaned is content:
         return content, text
     if not text:
         return cleaned, text
@@ -50,7 +48,7 @@ def clean_content(content: Any, text: str) -> tuple[Any, str]:
 def clean_reply(reply: Reply) -> Reply:
     """A model's reply without secrets. Tokens that no longer belong to its text are left out."""
     found = finder()
-    if found is None:
+    if found is None or not _may_hold(reply, found):
         return reply
     changes: dict[str, Any] = {}
     for name in ("text", "reasoning"):
@@ -66,6 +64,12 @@ def clean_reply(reply: Reply) -> Reply:
     if changes:
         changes |= {"token_ids": None, "logprobs": None}
     return replace(reply, **changes) if changes else reply
+
+
+def _may_hold(reply: Reply, found: Finder) -> bool:
+    if found.may_be_in(reply.text) or (reply.reasoning and found.may_be_in(reply.reasoning)):
+        return True
+    return bool(reply.tool_calls or reply.extra)
 
 
 def _clean_call(call: ToolCall, found: Finder) -> ToolCall:

@@ -73,8 +73,11 @@ def test_a_secret_is_found_at_every_place(before: str, after: str, size: int, ot
 
 def test_a_secret_is_found_at_the_borders_of_blocks_of_a_long_text() -> None:
     found = Finder([PLAIN])
-    for place in range(65_536 - 40, 65_536 + 40):
+    block = found._block
+    for place in (*range(block - 40, block + 40), *range(3 * block - 40, 3 * block + 10)):
         assert found.may_be_in("x" * place + PLAIN + "y" * 10)
+        assert found.may_be_in("x" * place + PLAIN)
+        assert not found.may_be_in("x" * place + PLAIN[:9] + "y" * 10)
 
 
 def test_a_text_without_a_secret_is_given_back_itself() -> None:
