@@ -15,9 +15,26 @@ from concertino.traces.journal_line import encode_json, frame
 
 HEADER = {"t": "header", "v": 1, "format": "concertino-trace", "run": "r"}
 WRONG: list[Any] = [
-    None, True, -1, 3, 10**30, 1e300, -1e300, 0.5, "", "x", "\x1b]0;x\x07", "x" * 100_000, [], [[]], [1], {}, {"x": 1},
-    {"id": []}, [{"name": 3}],
-]  # fmt: skip
+    None,
+    True,
+    -1,
+    3,
+    10**30,
+    1e300,
+    -1e300,
+    0.5,
+    "",
+    "x",
+    "\x1b]0;x\x07",
+    "x" * 100_000,
+    [],
+    [[]],
+    [1],
+    {},
+    {"x": 1},
+    {"id": []},
+    [{"name": 3}],
+]
 
 
 def write_trace(path: Path, records: list[dict[str, Any]], header: dict[str, Any] | None = None) -> Path:
