@@ -58,9 +58,9 @@ OTHERS = SPEED | BEHAVIOUR
 ONCE = ("rollouts", "early", "bench", "runs", "clients", "graphs")
 """Long ones: one process each."""
 SHORTENED = (
-    "sandbox", "strategies", "conductor", "answers", "streaming", "hostile_streams", "approvals", "tool_search",
-    "crash",
-)  # fmt: skip
+    *("sandbox", "strategies", "conductor", "answers", "streaming", "hostile_streams"),
+    *("approvals", "tool_search", "crash"),
+)
 """These run with `--quick`: all counts take many minutes, by `python benchmarks/sandbox.py` and so on."""
 
 

@@ -345,11 +345,13 @@ HEADERS: dict[str, bytes] = {
     "offsets beyond the end": struct.pack("<Q", 64)
     + b'{"a":{"dtype":"F32","shape":[4],"data_offsets":[0,9999999]}}'.ljust(64),
     "offsets that run backwards": struct.pack("<Q", 64)
-    + b'{"a":{"dtype":"F32","shape":[4],"data_offsets":[16,0]}}'.ljust(64) + bytes(16),
+    + b'{"a":{"dtype":"F32","shape":[4],"data_offsets":[16,0]}}'.ljust(64)
+    + bytes(16),
     "a shape that the bytes do not have": struct.pack("<Q", 64)
-    + b'{"a":{"dtype":"F32","shape":[999999],"data_offsets":[0,16]}}'.ljust(64) + bytes(16),
+    + b'{"a":{"dtype":"F32","shape":[999999],"data_offsets":[0,16]}}'.ljust(64)
+    + bytes(16),
     "half a file": b"\x01\x02",
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow

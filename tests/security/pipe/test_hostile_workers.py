@@ -134,7 +134,9 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ct.To
     module = importlib.import_module("tools_that_mean_harm")
 
     def made(name: str, **options: Any) -> ct.ToolSpec:
-        return ct.tool(isolation="process", timeout=60, **options)(getattr(module, name))  # type: ignore[call-overload,no-any-return]
+        declare: Any = ct.tool
+        spec: ct.ToolSpec = declare(isolation="process", timeout=60, **options)(getattr(module, name))
+        return spec
 
     return made
 

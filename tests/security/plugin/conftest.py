@@ -44,11 +44,11 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     default_manager.cache_clear()
     yield folder
     default_manager.cache_clear()
-    sys.acme_stop = True  # type: ignore[attr-defined]
+    vars(sys)["acme_stop"] = True
     for thread in threading.enumerate():
         if thread.name.startswith("concertino "):
             thread.join(5)
-    del sys.acme_stop  # type: ignore[attr-defined]
+    del vars(sys)["acme_stop"]
     for module in [name for name in sys.modules if name.startswith("acme_")]:
         del sys.modules[module]
 

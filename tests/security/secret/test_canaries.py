@@ -240,11 +240,15 @@ async def thread(url: str, watch: Watch) -> None:
 
 async def vllm(url: str, watch: Watch) -> None:
     """The command line and the settings of a server that is started here."""
-    settings = VllmSettings(model="m", key_env="PLAIN_ONE", env=(("HF_TOKEN", OTHER),))
-    environment = settings.environment(Path("/bin/true"), watch.folder)
-    assert environment["VLLM_API_KEY"] == CANARY
+    third = "a-third-canary-7d41"
+    settings = VllmSettings(model="m", key_env="PLAIN_ONE", env=(("HF_TOKEN", OTHER),), env_from=("ONLY_HERE",))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ONLY_HERE", third)
+        environment = settings.environment(Path("/bin/true"), watch.folder)
+    assert (environment["VLLM_API_KEY"], environment["ONLY_HERE"]) == (CANARY, third)
     watch.texts["arguments"] = repr(settings.arguments(8000)) if hasattr(settings, "arguments") else ""
     watch.texts["hidden"] = ct.without_secrets(repr(settings) + json.dumps(environment))
+    assert third not in watch.texts["hidden"]
 
 
 async def _locals(url: str, watch: Watch) -> None:
@@ -305,7 +309,7 @@ SECRET_SETTINGS = {
     "openai": {"key_env", "key_header", "headers", "base_url", "proxy"},
     "anthropic": {"key_env", "headers", "base_url"},
     "mcp": {"env", "env_from", "headers", "headers_env", "url"},
-    "vllm": {"key_env", "env", "attach"},
+    "vllm": {"key_env", "env", "env_from", "attach"},
 }
 """Settings that hold or name a secret, each with a canary above; addresses with a password are refused or kept."""
 _MAY_BE = re.compile(r"key|token|secret|passw|header|env|proxy|url|attach|credential|auth", re.IGNORECASE)
@@ -334,13 +338,25 @@ READERS = {
     "sdk/concertino/core/known_secrets.py": _DOOR,
     "sdk/concertino/core/child_environment.py": _CHILD,
     "sdk/concertino/core/settings.py": _SETTINGS,
+    "sdk/concertino/core/trust.py": _SETTINGS,
     "sdk/concertino/traces/sealing.py": _DOOR,
     "sdk/concertino/executor/isolation/child_process.py": _CHILD,
     "sdk/concertino/executor/isolation/processes.py": _CHILD,
     **dict.fromkeys(
         (
             f"sdk/concertino/cli/{name}.py"
-            for name in ["drive", "group", "leaders", "log", "output", "round_lines", "seen", "shells"]
+            for name in [
+                "doctor_security",
+                "drive",
+                "group",
+                "leaders",
+                "log",
+                "output",
+                "round_lines",
+                "seen",
+                "shells",
+                "terminal",
+            ]
         ),
         _NAMES,
     ),

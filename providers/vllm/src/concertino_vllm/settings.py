@@ -225,6 +225,8 @@ class VllmSettings:
             "TORCHINDUCTOR_CACHE_DIR": str(Path(tempfile.gettempdir()) / f"torchinductor_{_user()}"),
         }
         keep_variables(dict(self.env))
+        for name in self.env_from:
+            read_secret(name)
         env = {**defaults, **child_environment(self.env_from, python=True, accelerators=True), **dict(self.env)}
         env |= {"TMPDIR": str(scratch), "VLLM_RPC_BASE_PATH": str(scratch)}
         # Compilers that are called while it runs lie beside the command, whose environment is not activated.
