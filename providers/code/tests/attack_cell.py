@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -46,7 +48,15 @@ def open_level(level: str) -> Sandbox:
     return JailedSandbox(level, bwrap=os.environ.get("CONCERTINO_CODE_BWRAP"))
 
 
-async def main() -> None:
+def own_scratch() -> Path:
+    """A folder for the working folders of this process alone, so that those of others are not taken for left ones."""
+    folder = Path(tempfile.mkdtemp(prefix="concertino-cell-"))
+    folder.chmod(0o755)  # scripts of root have another user
+    tempfile.tempdir = str(folder)
+    return folder
+
+
+async def main(scratch: Path) -> None:
     """Self-test, then attacks; prints one JSON object."""
     level, repetitions, *folder = sys.argv[2:]
     scripts = jail_suite.ATTACKS + (jail_suite.read_attacks(Path(folder[0])) if folder else [])
@@ -55,6 +65,9 @@ async def main() -> None:
     refused = await self_test(sandbox) if level != "docker" else ""
     found = {} if refused else await jail_suite.assault(sandbox, scripts, repetitions=int(repetitions), at_once=6)
     await sandbox.close()
+    if left := os.listdir(scratch):  # noqa: PTH208 - nothing else runs in this loop
+        found["left folders"] = left
+    shutil.rmtree(scratch)
     sys.stdout.write(json.dumps({"user": os.getuid(), "refused": refused, "scripts": len(scripts), "achieved": found}))
 
 
@@ -64,4 +77,4 @@ if __name__ == "__main__":
         if sys.argv[1] == "ordinary":
             sc.become(NOBODY)
             sc.prctl(sc.PR_SET_DUMPABLE, 1)
-    asyncio.run(main())
+    asyncio.run(main(own_scratch()))

@@ -185,11 +185,6 @@ def _unexpected(done: ScriptOutcome, script: Attack) -> list[str]:
     return [f"expected {script.expect[:80]!r}, got {done.ending} {done.exit_code} {done.stderr.text[-200:]!r}"]
 
 
-def _left_folders() -> list[str]:
-    """Working folders that were not removed."""
-    return [str(folder) for folder in Path(tempfile.gettempdir()).glob("concertino-box-*")]
-
-
 async def assault(
     sandbox: Sandbox, scripts: Sequence[Attack], *, repetitions: int = 1, at_once: int = 4, seed: int = 0
 ) -> dict[str, list[str]]:
@@ -209,8 +204,6 @@ async def assault(
         await asyncio.sleep(0.2)
         if left := survivors():
             found["survivors"] = [f"process {pid}" for pid in left]
-        if folders := _left_folders():
-            found["left folders"] = folders
         return found
 
 
