@@ -83,6 +83,8 @@ RECIPES = {
     "an output in the home folder": "trainer: {output: ~/out}",
     "an absolute output": "trainer: {output: /tmp/out}",
     "an output behind a link": "trainer: {output: link}",
+    "an output behind a long way and a link": "trainer: {output: " + "./" * 1500 + "link}",
+    "an output behind a link whose name has two lines": 'trainer: {output: "two\\nlines"}',
     "a file of tasks outside": "tasks: {train: [{set: jsonl, options: {path: /etc/passwd}}]}",
     "an address of tasks": "tasks: {train: [{set: jsonl, options: {url: 'https://evil.example'}}]}",
 }
@@ -104,7 +106,8 @@ HARMLESS_POOLS = {
 
 @pytest.fixture(autouse=True)
 def link(clone: Path) -> None:
-    """A link that leads out of the folder."""
+    """Links that lead out of the folder."""
+    (clone / "two\nlines").symlink_to("../outside")
     (clone / "link").symlink_to("../outside")
 
 
