@@ -112,10 +112,7 @@ def say_painted(text: str) -> None:
         _write("".join(pieces), False, True)
         return
     # Long reports come here: where nothing but our own signs is beside ASCII, no pattern has to look at them.
-    plain = text
-    for sign in _DRAWN:
-        plain = plain.replace(sign, "")
-    if is_plain(plain):
+    if is_plain(text, _DRAWN):
         _write(text, False, True)
     else:
         say(text)

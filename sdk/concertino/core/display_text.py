@@ -60,10 +60,14 @@ def without_hidden(text: str) -> str:
     return text if is_plain(text) else _without_hidden(text, lambda _: "")
 
 
-def is_plain(text: str) -> bool:
-    """Whether a text is ASCII, and safe as it stands."""
+def is_plain(text: str, drawn: str = "") -> bool:
+    """Whether a text is ASCII, and safe as it stands; signs of `drawn` may be in it."""
     # Almost every text is, and these look at it faster than a pattern does.
-    return text.isascii() and not text.encode().translate(None, _PLAIN)
+    if not drawn:
+        return text.isascii() and not text.encode().translate(None, _PLAIN)
+    return (
+        not text.encode("utf-8", "surrogatepass").translate(None, _PLAIN).decode("utf-8", "surrogatepass").strip(drawn)
+    )
 
 
 def _without_hidden(text: str, instead: Callable[[str], str]) -> str:
