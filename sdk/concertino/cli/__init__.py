@@ -2,7 +2,8 @@
 
 process   streams and arguments, before anything else           failures  errors, exit codes
 group     the commands, imported when used; those of plugins    options   options that several commands share
-output    tables, JSON, safe text                               log       the log of a command
+output    tables, fields, JSON                                  log       the log of a command
+terminal  the one door to the terminal: nothing is written elsewhere
 launch    from options to a run: question, recordings           show, drive   a run, shown while it goes on
 live, plain, written, rounds, summary    what is known of a run (`concertino.traces.board`), on a terminal
 leaders, doctor_leaders, surroundings    which models can lead, and what there is

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import click
 
-from concertino.core.display_text import clean, clean_json, one_line
+from concertino.core.display_text import clean, clean_json, is_plain, one_line
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -62,6 +62,8 @@ class Painted(NamedTuple):
 
 _CODES = {"bold": "1", "dim": "2", "italic": "3", "red": "31", "green": "32", "yellow": "33", "magenta": "35"}
 _CODES["cyan"] = "36"
+_DRAWN = "✓✗→…⧖·└━"
+"""Signs that we draw with."""
 _COLOUR = re.compile(r"(\x1b\[(?:[0-3]|3[1-6]|;)+m)")
 
 
@@ -108,6 +110,10 @@ def say_painted(text: str) -> None:
         pieces = _COLOUR.split(text)
         pieces[::2] = map(clean, pieces[::2])
         _write("".join(pieces), False, True)
+        return
+    # Long reports come here: where nothing but our own signs is beside ASCII, no pattern has to look at them.
+    if is_plain(text, _DRAWN):
+        _write(text, False, True)
     else:
         say(text)
 

@@ -27,6 +27,7 @@ _NEVER = (
 _SUSPECT = re.compile(f"[{_NEVER}\u180b-\u180f\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 # No letter, digit or blank: among such are the marks that stand above and below a letter.
 _SIGNS = re.compile(r"[^\x00-\u02ff\w\s]{9,}")
+_PLAIN = bytes(range(0x20, 0x7F)) + b"\n\t"
 _MARKS = 8
 """Marks on one letter; more of them cover the lines around it."""
 
@@ -38,7 +39,7 @@ _SHORT = 16
 def clean(text: object) -> str:
     """A text without anything that a terminal obeys or a reader does not see; line breaks and tabs stay."""
     said = str(text)
-    if _is_plain(said):
+    if is_plain(said):
         return said
     # With a line feed, CR is a line end of Windows; alone it moves the cursor and is made visible below.
     return _without_hidden(said.replace("\r\n", "\n"), _shown)
@@ -56,12 +57,17 @@ def is_plain_name(name: str) -> bool:
 
 def without_hidden(text: str) -> str:
     """A text without the characters that `clean` makes visible."""
-    return text if _is_plain(text) else _without_hidden(text, lambda _: "")
+    return text if is_plain(text) else _without_hidden(text, lambda _: "")
 
 
-def _is_plain(text: str) -> bool:
+def is_plain(text: str, drawn: str = "") -> bool:
+    """Whether a text is ASCII, and safe as it stands; signs of `drawn` may be in it."""
     # Almost every text is, and these look at it faster than a pattern does.
-    return text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()
+    if not drawn:
+        return text.isascii() and not text.encode().translate(None, _PLAIN)
+    return (
+        not text.encode("utf-8", "surrogatepass").translate(None, _PLAIN).decode("utf-8", "surrogatepass").strip(drawn)
+    )
 
 
 def _without_hidden(text: str, instead: Callable[[str], str]) -> str:
