@@ -134,7 +134,8 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ct.To
     module = importlib.import_module("tools_that_mean_harm")
 
     def made(name: str, **options: Any) -> ct.ToolSpec:
-        return ct.tool(isolation="process", timeout=60, **options)(getattr(module, name))  # type: ignore[call-overload,no-any-return]
+        spec: ct.ToolSpec = ct.tool(getattr(module, name))
+        return spec.with_(isolation="process", timeout=60, **options)
 
     return made
 

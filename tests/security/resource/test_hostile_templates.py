@@ -45,7 +45,7 @@ TOOLS = [
         },
     }
 ]
-BIG = "{% set s = 'a' * 9000000 %}"
+BIG = "{% set s = 'a' * 900000 %}"
 
 ATTACKS = {
     "nested ranges": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
@@ -175,6 +175,7 @@ ATTACKS = {
 def fewer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that each test is quick; `test_the_limit_of_an_installation` has the real limit."""
     monkeypatch.setattr(bounded_template, "STEPS", 200_000)
+    monkeypatch.setattr(bounded_template, "CHARS", 2**21)
 
 
 @pytest.mark.slow
@@ -250,7 +251,6 @@ def test_nothing_leads_out_of_the_sandbox(text: str) -> None:
 
 def test_a_codec_says_it_in_one_sentence() -> None:
     from concertino_local.codec.template import ChatTemplate
-    from concertino_local.codec.vocabulary import Vocabulary
 
     class Tokenizer:
         special_tokens_map: dict[str, str] = {}  # noqa: RUF012 - a stand-in
@@ -259,7 +259,7 @@ def test_a_codec_says_it_in_one_sentence() -> None:
         def defuse(self, value: Any) -> Any:
             return value
 
-    vocabulary: Vocabulary = Nothing()  # type: ignore[assignment]
+    vocabulary: Any = Nothing()
     template = ChatTemplate(Tokenizer(), ATTACKS["nested ranges"], {}, vocabulary)
     with pytest.raises(
         UsageError, match=r"^the chat template refused a conversation of user: it takes more than 200,000 steps$"
