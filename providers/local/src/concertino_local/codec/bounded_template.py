@@ -169,18 +169,33 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def _extend(self) -> None:
         """Allow what the data that was given adds. It is weighed only here, for most renderings stay far below."""
+        self._allow_given()
+        if self._chars < 0:
+            raise TemplateTooCostly(f"it makes more than {CHARS:,} characters")
+
+    def _allow_given(self) -> None:
         if self._given is not None:
             self._chars += CHARS_EACH * _weight(self._given)
             self._given = None
-        if self._chars < 0:
-            raise TemplateTooCostly(f"it makes more than {CHARS:,} characters")
+
+    def _heft(self, value: Any) -> int:
+        """The weight of a value, or more than what is left."""
+        weight = _weight(value, self._chars)
+        if weight > self._chars and self._given is not None:
+            # Counted only so far; what the data that was given adds may make room for the rest, or not.
+            self._allow_given()
+            weight = _weight(value, self._chars)
+        return weight
 
     def weighed(self, value: Any) -> Any:
         """A value that is about to be compared, hashed or written as a text; lists may hold one list many times."""
         if type(value) is str:
             self.tick(1 + (len(value) >> 8))
         elif isinstance(value, _CONTAINERS):
-            self.tick(1 + (_weight(value, self._chars) >> 4))
+            weight = self._heft(value)
+            if weight > self._chars:
+                raise TemplateTooCostly(f"it makes lists of more than {CHARS:,} characters")
+            self.tick(1 + (weight >> 4))
         else:
             self.tick()
         return value
@@ -242,7 +257,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     def _formatted(self, text: str, values: Any) -> str:
         self._check_format(text)
         for each in values if isinstance(values, tuple) else (values,):
-            self.spend(len(self._finalized(each)) if isinstance(each, str) else _weight(each, self._chars))
+            self.spend(len(self._finalized(each)) if isinstance(each, str) else self._heft(each))
         made: str = text % values
         self.spend(len(made))
         return made
@@ -262,7 +277,7 @@ class _Environment(ImmutableSandboxedEnvironment):
                 self.weighed(each)
         elif __obj is self.globals["dict"]:
             for each in args:
-                self.spend(_weight(each, self._chars))
+                self.spend(self._heft(each))
         self.tick(1 + (len(owner) >> 8) if isinstance(owner, str) else 1)
         made = super().call(__context, __obj, *args, **kwargs)
         if isinstance(made, (str, list, tuple)):
@@ -278,7 +293,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
         def bounded(*args: Any, **kwargs: Any) -> str:
             self._check_format(text)
-            self.spend(_weight([*args, kwargs], self._chars) * (1 + text.count("{")))
+            self.spend(self._heft([*args, kwargs]) * (1 + text.count("{")))
             return made(*args, **kwargs)
 
         return bounded
@@ -306,7 +321,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def _to_join(self, between: str, values: Iterable[Any]) -> list[Any]:
         parts = [*_Steps(self, values)]
-        self.spend(sum(len(each) if isinstance(each, str) else _weight(each, self._chars) for each in parts))
+        self.spend(sum(len(each) if isinstance(each, str) else self._heft(each) for each in parts))
         self.spend(len(between) * len(parts))
         return parts
 
@@ -317,7 +332,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     def _finalized(self, value: Any) -> Any:
         """A value that is about to be written out."""
         if type(value) is not str and isinstance(value, _CONTAINERS):
-            self.spend(_weight(value, self._chars))
+            self.spend(self._heft(value))
         return value
 
     def _concatenated(self, parts: Iterable[str]) -> str:
@@ -355,15 +370,15 @@ class _Environment(ImmutableSandboxedEnvironment):
             self._check_replacing(str(value), rest[0], rest[1])
         elif name == "format" and isinstance(value, str):
             self._check_format(value)
-            self.spend(_weight(rest, self._chars) * (1 + value.count("%")))
+            self.spend(self._heft(rest) * (1 + value.count("%")))
         elif name == "sum" and any(isinstance(each, (str, *_CONTAINERS)) for each in rest[1:] or rest):
             raise TemplateTooCostly("it adds up what are not numbers")
         if name in _SORTING:
             if isinstance(value, (str, *_CONTAINERS)):
-                self.spend(_weight(value, self._chars) * (8 if name == "list" and isinstance(value, str) else 1))
+                self.spend(self._heft(value) * (8 if name == "list" and isinstance(value, str) else 1))
             elif isinstance(value, Iterator):
                 value = [*_Steps(self, value)]
-                self.spend(_weight(value, self._chars))
+                self.spend(self._heft(value))
             if name == "join":
                 self.spend(sum(len(each) for each in rest if isinstance(each, str)) * len(value or ()))
         return value
