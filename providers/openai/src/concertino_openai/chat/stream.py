@@ -110,8 +110,8 @@ class StreamDecoder:
         try:
             # A short one cannot hold too many values, and counting them would cost each token something.
             chunk = json.loads(event) if len(event) <= QUICK_VALUES else read_stranger_json(event)
-        except TooManyValues as error:
-            raise _too_many(error, self._settings) from None
+        except TooManyValues as many:
+            raise _too_many(many, self._settings) from None
         except (ValueError, RecursionError):
             return self._invalid_json(event)
         # A server that has already answered 200 can report an error only as an event.
@@ -120,8 +120,8 @@ class StreamDecoder:
             return self._error(error)
         try:
             return self._reply.feed(chunk)
-        except TooManyCalls as error:
-            raise _too_many(error, self._settings) from None
+        except TooManyCalls as many:
+            raise _too_many(many, self._settings) from None
         except _WRONG_SHAPE as error:
             raise _unexpected_shape(event, error, self._settings, begun=True) from None
 
@@ -164,8 +164,8 @@ def read_plain(body: bytes, reply: ReplyAccumulator, settings: OpenAISettings) -
         raise ProviderError(f"{where} sent an empty answer", failure=FailureClass.MAYBE_EXECUTED)
     try:
         answer = read_stranger_json(body)
-    except TooManyValues as error:
-        raise _too_many(error, settings) from None
+    except TooManyValues as many:
+        raise _too_many(many, settings) from None
     except (ValueError, RecursionError):
         text = redact(f"{where} answered with invalid JSON: {shorten(body.decode('utf-8', 'replace'))}")
         raise ProviderError(text, failure=FailureClass.CUT_OFF) from None
@@ -180,8 +180,8 @@ def read_plain(body: bytes, reply: ReplyAccumulator, settings: OpenAISettings) -
         raise ProviderError(text, failure=failure)
     try:
         text = reply.feed(answer)
-    except TooManyCalls as error:
-        raise _too_many(error, settings) from None
+    except TooManyCalls as many:
+        raise _too_many(many, settings) from None
     except _WRONG_SHAPE as error:
         raise _unexpected_shape(json.dumps(answer), error, settings, begun=False) from None
     # A plain answer is known to be whole because its JSON is; it needs no finish_reason to prove it.
