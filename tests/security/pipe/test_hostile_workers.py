@@ -134,9 +134,8 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ct.To
     module = importlib.import_module("tools_that_mean_harm")
 
     def made(name: str, **options: Any) -> ct.ToolSpec:
-        declare: Any = ct.tool
-        spec: ct.ToolSpec = declare(isolation="process", timeout=60, **options)(getattr(module, name))
-        return spec
+        spec: ct.ToolSpec = ct.tool(getattr(module, name))
+        return spec.with_(isolation="process", timeout=60, **options)
 
     return made
 

@@ -45,7 +45,7 @@ TOOLS = [
         },
     }
 ]
-BIG = "{% set s = 'a' * 9000000 %}"
+BIG = "{% set s = 'a' * 900000 %}"
 
 ATTACKS = {
     "nested ranges": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
@@ -175,6 +175,7 @@ ATTACKS = {
 def fewer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that each test is quick; `test_the_limit_of_an_installation` has the real limit."""
     monkeypatch.setattr(bounded_template, "STEPS", 200_000)
+    monkeypatch.setattr(bounded_template, "CHARS", 2**21)
 
 
 @pytest.mark.slow

@@ -40,10 +40,13 @@ _LONG_NUMBER = re.compile(r"\d{5,}|%[-+ #0-9.]*\*|:[^{}]*\{")
 _WIDTHS = frozenset({"center", "indent", "wordwrap", "truncate", "batch", "slice", "round", "tojson"})
 _PADDING = frozenset({"center", "ljust", "rjust", "zfill", "expandtabs"})
 _SPLITTING = frozenset({"split", "rsplit", "splitlines"})
+_COSTLY = _PADDING | _SPLITTING | {"join", "replace", "translate", "count", "find", "rfind", "index", "rindex"}
+"""Methods of texts that may make much of little, or search long; others take as long as their text."""
 _SORTING = frozenset({"sort", "unique", "groupby", "min", "max", "string", "tojson", "dictsort", "join", "list"})
 _COMPARING = ("eq", "==", "equalto", "ne", "!=", "lt", "<", "lessthan", "le", "<=", "gt", ">", "greaterthan", "in")
 _CHECK_EVERY = 1024
 _CONTAINERS = (list, tuple, dict)
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 
 
@@ -66,7 +69,7 @@ class BoundedTemplate:
             raise TemplateTooCostly(f"it has {len(text):,} characters; at most {TEMPLATE_CHARS:,} are run")
         self._environment = _Environment()
         # What a template computes from constants is computed when it is compiled.
-        with self._environment.metered(0):
+        with self._environment.metered(None):
             self._template = self._environment.from_string(text)
 
     def render(self, messages: Sequence[Mapping[str, Any]], **values: Any) -> str:
@@ -87,7 +90,7 @@ class BoundedTemplate:
             raise ValueError("a conversation without messages")
         plain = [{key: value for key, value in message.items() if value is not None} for message in _plain(messages)]
         given = {"documents": None, "tools": None, "add_generation_prompt": False, **_plain(values)}
-        with self._environment.metered(_weight([plain, given])) as spans:
+        with self._environment.metered([plain, given]) as spans:
             return self._template.render(messages=[_with_reasoning(message) for message in plain], **given), spans
 
 
@@ -107,6 +110,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         self._lock = threading.RLock()
         self._steps = self._check_at = self._chars = 0
         self._ends = 0.0
+        self._given: Any = None
         extensions = [_Generation, "jinja2.ext.loopcontrols"]
         super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=extensions, finalize=self._finalized)
         self.code_generator_class = _Generator
@@ -116,7 +120,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         del self.globals["lipsum"]
         self.filters["tojson"] = _to_json
         self.filters |= {name: self._bounded_filter(name, made) for name, made in self.filters.items()}
-        self.tests |= {name: self._bounded_test(self.tests[name]) for name in _COMPARING}
+        self.tests |= {name: self._bounded_test(vars(self)["tests"][name]) for name in _COMPARING}
         self.globals |= {
             "raise_exception": _raise,
             "strftime_now": _now,
@@ -126,20 +130,21 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     # -- the meter -----------------------------------------------------------------------------------------------------
 
-    def metered(self, given: int) -> _Metered:
-        """A rendering of data of so many characters; gives the list of its `generation` blocks."""
+    def metered(self, given: Any) -> _Metered:
+        """A rendering of such data; gives the list of its `generation` blocks."""
         return _Metered(self, given)
 
-    def begin(self, given: int) -> None:
+    def begin(self, given: Any) -> None:
         """Set the meter."""
         self._lock.acquire()
         self.spans = []
         self._steps, self._check_at = STEPS, STEPS - _CHECK_EVERY
-        self._chars = CHARS + CHARS_EACH * given
+        self._chars, self._given = CHARS, given
         self._ends = time.thread_time() + SECONDS
 
     def end(self) -> None:
         """Let the next rendering begin."""
+        self._given = None
         self._lock.release()
 
     def tick(self, steps: int = 1) -> None:
@@ -159,15 +164,40 @@ class _Environment(ImmutableSandboxedEnvironment):
         """Count characters, or entries of lists, that are about to be made; reading them again costs steps."""
         self._chars -= chars
         if self._chars < 0:
-            raise TemplateTooCostly(f"it makes more than {CHARS:,} characters")
+            self._extend()
         self.tick(1 + (chars >> 8))
+
+    def _extend(self) -> None:
+        """Allow what the data that was given adds. It is weighed only here, for most renderings stay far below."""
+        self._allow_given()
+        if self._chars < 0:
+            raise TemplateTooCostly(f"it makes more than {CHARS:,} characters")
+
+    def _allow_given(self) -> None:
+        if self._given is not None:
+            self._chars += CHARS_EACH * _weight(self._given)
+            self._given = None
+
+    def _heft(self, value: Any) -> int:
+        """The weight of a value, or more than what is left."""
+        weight = _weight(value, self._chars)
+        if weight > self._chars and self._given is not None:
+            # Counted only so far; what the data that was given adds may make room for the rest, or not.
+            self._allow_given()
+            weight = _weight(value, self._chars)
+        return weight
 
     def weighed(self, value: Any) -> Any:
         """A value that is about to be compared, hashed or written as a text; lists may hold one list many times."""
-        if isinstance(value, _CONTAINERS):
-            self.tick(1 + (_weight(value, self._chars) >> 4))
+        if type(value) is str:
+            self.tick(1 + (len(value) >> 8))
+        elif isinstance(value, _CONTAINERS):
+            weight = self._heft(value)
+            if weight > self._chars:
+                raise TemplateTooCostly(f"it makes lists of more than {CHARS:,} characters")
+            self.tick(1 + (weight >> 4))
         else:
-            self.tick(1 + (len(value) >> 8) if isinstance(value, str) else 1)
+            self.tick()
         return value
 
     # -- called by compiled templates ----------------------------------------------------------------------------------
@@ -190,11 +220,19 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """An entry; as Jinja's, but a tuple is not hashed before it is weighed."""
-        return super().getitem(obj, self.weighed(argument) if type(argument) is tuple else argument)
+        if type(argument) is tuple:
+            self.weighed(argument)
+        try:
+            return obj[argument]
+        except (TypeError, LookupError):
+            return super().getitem(obj, argument)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         """The result of an operator, where its size is within the limits."""
         if operator == "+":
+            if type(left) is str and type(right) is str:
+                self.spend(len(left) + len(right))
+                return left + right
             if isinstance(left, (str, list, tuple)) and isinstance(right, (str, list, tuple)):
                 self.spend(len(left) + len(right))
         elif operator == "*":
@@ -219,7 +257,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     def _formatted(self, text: str, values: Any) -> str:
         self._check_format(text)
         for each in values if isinstance(values, tuple) else (values,):
-            self.spend(len(self._finalized(each)) if isinstance(each, str) else _weight(each, self._chars))
+            self.spend(len(self._finalized(each)) if isinstance(each, str) else self._heft(each))
         made: str = text % values
         self.spend(len(made))
         return made
@@ -232,15 +270,15 @@ class _Environment(ImmutableSandboxedEnvironment):
         """Call what a template calls."""
         self = __self
         owner = getattr(__obj, "__self__", None)
-        if isinstance(owner, str):
+        if isinstance(owner, str) and __obj.__name__ in _COSTLY:
             args = self._check_method(owner, __obj.__name__, args, kwargs)
         elif isinstance(owner, _CONTAINERS):
             for each in args:
                 self.weighed(each)
         elif __obj is self.globals["dict"]:
             for each in args:
-                self.spend(_weight(each, self._chars))
-        self.tick()
+                self.spend(self._heft(each))
+        self.tick(1 + (len(owner) >> 8) if isinstance(owner, str) else 1)
         made = super().call(__context, __obj, *args, **kwargs)
         if isinstance(made, (str, list, tuple)):
             self.spend(len(made))
@@ -255,14 +293,13 @@ class _Environment(ImmutableSandboxedEnvironment):
 
         def bounded(*args: Any, **kwargs: Any) -> str:
             self._check_format(text)
-            self.spend(_weight([*args, kwargs], self._chars) * (1 + text.count("{")))
+            self.spend(self._heft([*args, kwargs]) * (1 + text.count("{")))
             return made(*args, **kwargs)
 
         return bounded
 
     def _check_method(self, text: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments of a method of a text, once its result is known to be within the limits."""
-        self.tick(1 + (len(text) >> 8))
         if name in _PADDING:
             self._check_widths(name, [*args, *kwargs.values()])
             if name == "expandtabs":
@@ -284,7 +321,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def _to_join(self, between: str, values: Iterable[Any]) -> list[Any]:
         parts = [*_Steps(self, values)]
-        self.spend(sum(len(each) if isinstance(each, str) else _weight(each, self._chars) for each in parts))
+        self.spend(sum(len(each) if isinstance(each, str) else self._heft(each) for each in parts))
         self.spend(len(between) * len(parts))
         return parts
 
@@ -294,17 +331,13 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def _finalized(self, value: Any) -> Any:
         """A value that is about to be written out."""
-        if isinstance(value, _CONTAINERS):
-            self.spend(_weight(value, self._chars))
+        if type(value) is not str and isinstance(value, _CONTAINERS):
+            self.spend(self._heft(value))
         return value
 
     def _concatenated(self, parts: Iterable[str]) -> str:
-        kept = []
-        for part in parts:
-            self._chars -= len(part)
-            if self._chars < 0:
-                self.spend(0)
-            kept.append(part)
+        kept = list(parts)  # each has been made already
+        self.spend(sum(map(len, kept)))
         return "".join(kept)
 
     # -- filters and tests ---------------------------------------------------------------------------------------------
@@ -337,15 +370,15 @@ class _Environment(ImmutableSandboxedEnvironment):
             self._check_replacing(str(value), rest[0], rest[1])
         elif name == "format" and isinstance(value, str):
             self._check_format(value)
-            self.spend(_weight(rest, self._chars) * (1 + value.count("%")))
+            self.spend(self._heft(rest) * (1 + value.count("%")))
         elif name == "sum" and any(isinstance(each, (str, *_CONTAINERS)) for each in rest[1:] or rest):
             raise TemplateTooCostly("it adds up what are not numbers")
         if name in _SORTING:
             if isinstance(value, (str, *_CONTAINERS)):
-                self.spend(_weight(value, self._chars) * (8 if name == "list" and isinstance(value, str) else 1))
+                self.spend(self._heft(value) * (8 if name == "list" and isinstance(value, str) else 1))
             elif isinstance(value, Iterator):
                 value = [*_Steps(self, value)]
-                self.spend(_weight(value, self._chars))
+                self.spend(self._heft(value))
             if name == "join":
                 self.spend(sum(len(each) for each in rest if isinstance(each, str)) * len(value or ()))
         return value
@@ -375,7 +408,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 class _Metered:
     """The time of one rendering."""
 
-    def __init__(self, environment: _Environment, given: int) -> None:
+    def __init__(self, environment: _Environment, given: Any) -> None:
         self._environment, self._given = environment, given
 
     def __enter__(self) -> list[str]:
@@ -408,6 +441,10 @@ class _Generator(CodeGenerator):
     """Jinja's compiler, with a word to the meter where an operation may be long."""
 
     def _compare(self, node: nodes.Compare, frame: Any) -> None:
+        # `role == "user"` is quick, whatever the role.
+        if all(operand.op not in ("in", "notin") and isinstance(operand.expr, nodes.Const) for operand in node.ops):
+            super().visit_Compare(node, frame)
+            return
         self.write("(environment.weighed(")
         self.visit(node.expr, frame)
         self.write(")")
@@ -517,11 +554,11 @@ def _weight(value: Any, most: int = 2**60) -> int:
         if isinstance(each, str):
             weight += len(each) + 1
         elif isinstance(each, dict):
-            weight += len(each) + 1
+            weight += 4 * len(each) + 8
             open_values += each.keys()
             open_values += each.values()
         elif isinstance(each, (list, tuple)):
-            weight += len(each) + 1
+            weight += 4 * len(each) + 8
             open_values += each
         else:
             weight += 8
@@ -530,8 +567,11 @@ def _weight(value: Any, most: int = 2**60) -> int:
 
 def _plain(value: Any) -> Any:
     """A copy of plain JSON types: other objects have methods that the sandbox does not know."""
-    if value is None or type(value) in (str, int, float, bool):
+    kind = type(value)
+    if kind in _SCALARS:
         return value
+    if kind is dict:
+        return {_plain(key): _plain(item) for key, item in value.items()}
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, Mapping):

@@ -120,8 +120,8 @@ class StreamDecoder:
             return self._error(error)
         try:
             return self._reply.feed(chunk)
-        except TooManyCalls as error:
-            raise _too_many(error, self._settings) from None
+        except TooManyCalls as many:
+            raise _too_many(many, self._settings) from None
         except _WRONG_SHAPE as error:
             raise _unexpected_shape(event, error, self._settings, begun=True) from None
 
@@ -180,8 +180,8 @@ def read_plain(body: bytes, reply: ReplyAccumulator, settings: OpenAISettings) -
         raise ProviderError(text, failure=failure)
     try:
         text = reply.feed(answer)
-    except TooManyCalls as error:
-        raise _too_many(error, settings) from None
+    except TooManyCalls as many:
+        raise _too_many(many, settings) from None
     except _WRONG_SHAPE as error:
         raise _unexpected_shape(json.dumps(answer), error, settings, begun=False) from None
     # A plain answer is known to be whole because its JSON is; it needs no finish_reason to prove it.
