@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from json.scanner import make_scanner
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -38,7 +39,8 @@ def _refused(word: str) -> None:
     raise ValueError(f"it holds {word}, which is not JSON")
 
 
-_scan = json.JSONDecoder(parse_constant=_refused).scan_once
+# Not `raw_decode`, which asks no more than this for every line of a journal.
+_scan = make_scanner(json.JSONDecoder(parse_constant=_refused))
 
 DEEPEST = 200
 """Levels of lists and tables in one record; what a member takes or returns has at most a third of them."""
