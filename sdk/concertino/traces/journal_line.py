@@ -40,7 +40,8 @@ def _refused(word: str) -> None:
 
 
 # Not `raw_decode`, which asks no more than this for every line of a journal.
-_scan = make_scanner(json.JSONDecoder(parse_constant=_refused))
+_decoder: Any = json.JSONDecoder(parse_constant=_refused)
+_scan = make_scanner(_decoder)
 
 DEEPEST = 200
 """Levels of lists and tables in one record; what a member takes or returns has at most a third of them."""
