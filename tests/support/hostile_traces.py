@@ -10,7 +10,7 @@ from typing import Any
 
 from concertino.core.approval import ApprovalRequest
 from concertino.core.attachment import File
-from concertino.core.events import ApprovalAsked, Attached, Decided, Retried, Stalled
+from concertino.core.events import ApprovalAsked, Attached, Decided, Event, Retried, Stalled
 from concertino.traces.journal_line import encode_json, frame
 
 HEADER = {"t": "header", "v": 1, "format": "concertino-trace", "run": "r"}
@@ -54,7 +54,7 @@ def write_raw(path: Path, *bodies: bytes) -> Path:
 
 def every_kind(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The records of a run, and one of each kind that it has not."""
-    more = [
+    more: list[Event] = [
         Retried("1.1", "add", 1, "timeout", "slow", 0.5),
         Stalled("1.1", "add", 0.5, "x.py:3"),
         Attached("", [File(b"x", name="x.txt", media_type="text/plain")]),

@@ -77,6 +77,8 @@ def to_content(value: Any, limit: int, shown: int) -> tuple[Any, str]:
 def _through_json(value: Any, content: Any) -> tuple[Any, str]:
     """The data and its text; `content` is a copy of it that was made already, or None."""
     try:
+        if content is None:
+            value = _by_real_types(value)
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
         if content is None:
             content = json.loads(text)
@@ -180,6 +182,16 @@ def _copied(value: Any) -> Any:
     raise _Unusual
 
 
+def _by_real_types(value: Any) -> Any:
+    """The same with plain containers: `json` would ask a subclass for its items, and it may give some without end."""
+    if isinstance(value, dict):
+        return {key: _by_real_types(item) for key, item in dict.items(value)}
+    if isinstance(value, (list, tuple)):
+        items = list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value)
+        return [_by_real_types(item) for item in items]
+    return value
+
+
 def _most_chars(value: Any, limit: int) -> int:
     """Characters that a container takes as JSON, at most.
 
@@ -190,11 +202,12 @@ def _most_chars(value: Any, limit: int) -> int:
     while stack:
         item = stack.pop()
         nodes += 1
+        # With the methods of the real types: those of a subclass may give values without end.
         if isinstance(item, dict):
-            stack.extend(item.values())
-            size += sum(len(key) if isinstance(key, str) else 8 for key in item)
+            stack.extend(dict.values(item))
+            size += sum(len(key) if isinstance(key, str) else 8 for key in dict.__iter__(item))
         elif isinstance(item, (list, tuple)):
-            stack.extend(item)
+            stack.extend(list.__iter__(item) if isinstance(item, list) else tuple.__iter__(item))
         elif isinstance(item, str):
             size += len(item)
         elif isinstance(item, int):

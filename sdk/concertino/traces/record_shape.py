@@ -37,7 +37,7 @@ _FORMS = 64
 
 ANY, KEY = "any value", "*"
 """In a sample: a value of any kind; the name of a field that may have any name."""
-_WORDS = {
+_WORDS: dict[type, str] = {
     str: "a text",
     int: "a whole number",
     float: "a number",
@@ -132,7 +132,7 @@ class Shape:
         path: where it stands, for `_AMONG`.
     """
 
-    types = frozenset([dict])
+    types: frozenset[type] = frozenset([dict])
 
     def __init__(self, samples: Sequence[Mapping[str, Any]], path: str = "") -> None:
         names = dict.fromkeys(name for sample in samples for name in sample)
@@ -294,7 +294,7 @@ def _told(value: Any, place: str, wanted: str) -> str:
 
 
 def _expected(types: Collection[type]) -> str:
-    named = {float: "a number"} if float in types else {}
+    named: dict[type, str] = {float: "a number"} if float in types else {}
     words = [named.get(kind) or _WORDS[kind] for kind in _WORDS if kind in types and not (kind is int and named)]
     return " or ".join([*words, *(["null"] if type(None) in types else [])])
 
