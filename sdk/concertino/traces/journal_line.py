@@ -12,12 +12,8 @@ version of the records.
 from __future__ import annotations
 
 import json
-<<<<<<< HEAD
 from collections.abc import Callable, Mapping
-=======
-from collections.abc import Mapping
 from json.scanner import make_scanner
->>>>>>> files
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -56,14 +52,9 @@ def _refused(word: str) -> None:
     raise ValueError(f"it holds {word}, which is not JSON")
 
 
-<<<<<<< HEAD
-_decoder: Any = json.JSONDecoder(parse_constant=_refused)
-_scan = _decoder.scan_once
-=======
 # Not `raw_decode`, which asks no more than this for every line of a journal.
 _decoder: Any = json.JSONDecoder(parse_constant=_refused)
 _scan = make_scanner(_decoder)
->>>>>>> files
 
 DEEPEST = 200
 """Levels of lists and tables in one record; what a member takes or returns has at most a third of them."""
