@@ -24,8 +24,10 @@ from .words import WordNumbers
 FORMAT = 2
 _MOST = 1 << 30
 """Bytes of a scorer that is unpacked."""
-_UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, EOFError)
-_UNREADABLE += (NotImplementedError, MemoryError, BadZipFile, zlib.error)
+_UNREADABLE: tuple[type[Exception], ...] = (
+    *(OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, EOFError),
+    *(NotImplementedError, MemoryError, BadZipFile, zlib.error),
+)
 _STEPS = 127
 """Of an 8-bit number, on each side of 0."""
 
