@@ -153,7 +153,8 @@ class _Drain:
         self._thread.start()
 
     def _read(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
+        # Closed here, since the thread may outlast `finish`.
+        with self._pipe, contextlib.suppress(OSError, ValueError):
             while data := os.read(self._pipe.fileno(), _PIECE):
                 self.kept += data
                 if len(self.kept) <= self._most:
@@ -166,5 +167,3 @@ class _Drain:
 
     def finish(self) -> None:
         self._thread.join(_WAIT)
-        if not self._thread.is_alive():
-            self._pipe.close()

@@ -26,9 +26,10 @@ class _Apart:
         self._left = _MOST
 
     def write(self, text: str) -> int:
-        if not self._is_plugin():
+        # Bytes are refused as the stream itself refuses them: click asks so whether a stream takes texts.
+        if not self._is_plugin() or not isinstance(text, str):
             return int(self._stream.write(text))
-        shown = clean(str(text)[: self._left])
+        shown = clean(text[: self._left])
         self._left -= len(shown)
         if shown:
             self._target.write(shown)

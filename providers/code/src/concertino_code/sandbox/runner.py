@@ -49,12 +49,13 @@ class StreamEnds:
         self.thread.start()
 
     def _drain(self) -> None:
-        while data := os.read(self._source.fileno(), 1 << 16):
-            self.total += len(data)
-            room = self._first - len(self.head)
-            self.head += data[:room]
-            self.tail += data[max(0, room) :]
-            del self.tail[: -self._last]
+        with self._source:
+            while data := os.read(self._source.fileno(), 1 << 16):
+                self.total += len(data)
+                room = self._first - len(self.head)
+                self.head += data[:room]
+                self.tail += data[max(0, room) :]
+                del self.tail[: -self._last]
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
