@@ -101,8 +101,13 @@ class Deadlines:
         if due != self._next:
             return  # an earlier one was added since, whose timer came before
         self._next = inf
+        loop = self._loop()
+        assert loop is not None
+        # All that have passed by now: an agent that asks again and again after the deadline of its requests sets that
+        # as the next deadline each time, and its own would never be looked at.
+        now = max(due, loop.time())
         try:
-            while self._heap and self._heap[0] <= due:
+            while self._heap and self._heap[0] <= now:
                 # Taken out first: each call removes itself as it ends, and would change the dict under this loop.
                 for call in self._groups.pop(heappop(self._heap), ()):
                     call.deadline_passed()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Callable
+from typing import cast
 
 import concertino as ct
 import pytest
 from concertino.core.events import Retried
 from concertino.executor import Executor, Limits
+from concertino.executor.runtime import Deadlines
 from waiting import wait_until
 
 from .deadline_trials import POOL, as_call, random_tree, run_tree
@@ -55,6 +58,41 @@ def test_a_retry_is_not_begun_when_its_wait_would_cross_the_deadline() -> None:
     assert (ran, retries) == ([0, 1, 2], 2)
     assert seen.ended == 2
     assert (seen.status, seen.error and seen.error.code) == ("TIMEOUT", "deadline")
+
+
+def test_an_agent_that_asks_on_and_on_after_its_requests_deadline_meets_its_own() -> None:
+    class Clock:
+        def __init__(self) -> None:
+            self.now = 1.5
+            self.timers: list[tuple[float, Callable[[float], None]]] = []
+
+        def time(self) -> float:
+            return self.now
+
+        def call_at(self, when: float, callback: Callable[[float], None], due: float) -> None:
+            self.timers.append((when, callback))
+
+    class Called:
+        told = False
+
+        def deadline_passed(self) -> None:
+            self.told = True
+
+    clock = Clock()
+    deadlines = Deadlines(cast("asyncio.AbstractEventLoop", clock))
+    agent, request = Called(), Called()
+    deadlines.add(2.0, agent)
+    deadlines.add(1.0, request)
+    for number in range(20):  # passes of the loop: a step of the agent in every second one, before the timers
+        due = sorted((timer for timer in clock.timers if timer[0] <= clock.now), key=lambda timer: timer[0])
+        clock.timers = [timer for timer in clock.timers if timer not in due]
+        if number % 2:
+            deadlines.remove(1.0, request)
+            deadlines.add(1.0, request)
+        for when, callback in due:
+            callback(when)
+        clock.now = 3.0
+    assert agent.told
 
 
 def test_a_call_that_waits_for_its_turn_ends_with_the_deadline_and_is_not_run() -> None:
