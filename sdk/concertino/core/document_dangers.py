@@ -81,6 +81,11 @@ def _path(value: Any, folder: Path) -> bool:
     return not isinstance(value, str) or inside(value, folder)
 
 
+def _prepared(value: Any, folder: Path) -> bool:
+    """Never harmless, but not covered by a digest: what lies there is written anew by the program itself."""
+    return False
+
+
 _SETTINGS: Mapping[str, _Rule] = {"disable": _any, "pool": _path, "traces": _path}
 _POOL: Mapping[str, _Rule] = dict.fromkeys(
     ("members", "without", "offer", "roles", "routers", "aliases", "descriptions", "prices"), _any
@@ -110,7 +115,7 @@ _PROVIDERS: Mapping[str, Mapping[str, _Rule]] = {
     "reasoning": {"agents": inside},
     "replay": {"files": inside, **dict.fromkeys(("names", "describe", "verdict", "latency", "draw"), _any)},
     "scorer": {"sufficient": _number},
-    "search": {"corpus": inside, "analyser": _any, "about": _any, "web": _any},
+    "search": {"cache": _prepared, "corpus": inside, "analyser": _any, "about": _any, "web": _any},
 }
 """Harmless keys of our providers; `""` stands for all others."""
 
@@ -197,7 +202,7 @@ def _listed(
     for name, value in data.items():
         rule = rules.get(name, rules.get(""))
         if name not in skip and (rule is None or not rule(value, folder)):
-            found += _leaves(value, _joined(key, name), names=rule not in (inside, _path))
+            found += _leaves(value, _joined(key, name), names=rule not in (inside, _path, _prepared))
     return found
 
 

@@ -102,7 +102,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         info.mkdir(parents=True)
         (site / f"acme_{name}.py").write_text(source, encoding="utf-8")
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: acme-{name}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[concertino]\n{name} = acme_{name}\n")
+        commands = "[concertino.commands]\nshout = acme_evil\n" if name == "evil" else ""
+        (info / "entry_points.txt").write_text(f"[concertino]\n{name} = acme_{name}\n{commands}")
     here.mkdir()
     (here / "bad.toml").write_bytes(b'members = ["\xe2\x80\xae/x"]\nroles = {"a\xe2\x80\x8bb" = "evil/lead"}\n')
     (here / "evil\x1b]0;owned\x07.trace.jsonl").write_text("no trace", encoding="utf-8")

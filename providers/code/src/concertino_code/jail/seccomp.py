@@ -40,6 +40,8 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "swapon": (167, 224), "sysfs": (139, None), "syslog": (103, 116), "umount2": (166, 39), "unshare": (272, 97),
     "uselib": (134, None), "userfaultfd": (323, 282), "ustat": (136, None), "vhangup": (153, 58),
     "vmsplice": (278, 75),
+    # Attributes of files in memory are the kernel's memory, which no limit of a process counts.
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463),
 }  # fmt: skip
 _SPECIAL: dict[str, tuple[int | None, int | None]] = {
     "clone": (56, 220), "clone3": (435, 435), "ioctl": (16, 29), "prlimit64": (302, 261), "setpgid": (109, 154),
@@ -61,10 +63,6 @@ _OWNERSHIP: dict[str, tuple[int | None, int | None]] = {
     "fchown": (93, 55),
     "fchownat": (260, 54),
     "lchown": (94, None),
-    "setxattr": (188, 5),
-    "lsetxattr": (189, 6),
-    "fsetxattr": (190, 7),
-    "setxattrat": (463, 463),
     "removexattr": (197, 14),
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
