@@ -204,6 +204,7 @@ def run_owner(system: System, request: pytest.FixtureRequest) -> Iterator[Callab
     def run(way: str, wish: dict[str, Any] | None = None, child_seconds: str = "1", **options: Any) -> Owner:
         if "executable" not in options:
             options["executable"] = request.getfixturevalue("executable")
+        options.setdefault("env_from", ["STAND_IN"])
         env = {
             **os.environ,
             "STAND_IN": json.dumps(wish or {}),
