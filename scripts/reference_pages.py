@@ -72,7 +72,7 @@ none hides words from you.
 | text, tables, views, logs, errors, questions | it is made visible: `\\x1b`, `\\u202e`; in a file or a pipe too |
 | JSON on a terminal | it is an escape of JSON; the value is the same |
 | JSON into a file or a pipe | it stays as it is |
-| what a plugin or a library prints by itself, on a terminal | the same as text; colours and moves of the cursor stay |
+| what a plugin or a library writes directly to a terminal | the same as text; colours and moves of the cursor stay |
 | proposals of a shell's completion | a name that holds one is left out |
 | names of members, roles, aliases, listed models | the name is refused; a tool of an MCP server gets another one |
 

@@ -126,7 +126,7 @@ def _folders(settings: Settings) -> Iterator[SecurityFinding]:
 def _trace_key(environ: Mapping[str, str]) -> Iterator[SecurityFinding]:
     key = environ.get("CONCERTINO_TRACE_KEY", "")
     if not key:
-        text = "traces are not encrypted at rest: whoever has the disk reads questions, results and answers"
+        text = "traces are not encrypted at rest: anyone who has the disk can read questions, results and answers"
         yield SecurityFinding("low", "trace key", text, "set CONCERTINO_TRACE_KEY, from a store of secrets")
     elif len(key) < _LEAST_KEY:
         text = f"CONCERTINO_TRACE_KEY has {len(key)} characters and can be guessed"

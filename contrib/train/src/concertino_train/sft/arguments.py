@@ -56,7 +56,7 @@ def make_trainer(
         peft_config=adapter,
         callbacks=[callback],
     )
-    # Each batch says both besides. Written with the weights, no cache would slow every generation down, and the logits
+    # TRL sets both for each batch, too. Written with the weights, no cache would slow every generation, and the logits
     # of the router of a mixture of experts would break sampling.
     shape.use_cache = True
     if router_logits is not None:
