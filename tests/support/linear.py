@@ -12,8 +12,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-PASSES = 400
-"""Twice what the slowest reader takes. A quadratic reader of a megabyte takes thousands, even where it compares bytes
+PASSES = 1_200
+"""Twice what the slowest reader takes on the slowest machine seen. A quadratic reader of a megabyte takes thousands, even where it compares bytes
 as fast as memory hands them over."""
 
 

@@ -33,10 +33,20 @@ def main() -> None:
         from .process import run_process
 
         code = run_process(sys.argv[1:])
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        if not is_ctrl_c(error):
+            raise
         sys.stderr.write("cancelled\n")
         code = 130
     sys.exit(code)
+
+
+def is_ctrl_c(error: BaseException) -> bool:
+    """Whether an error is Ctrl-C, or was raised because of it.
+
+    Python 3.11 raises a `RuntimeError` from whatever `__set_name__` raised, so Ctrl-C while a class is made is one.
+    """
+    return isinstance(error, KeyboardInterrupt) or (error.__cause__ is not None and is_ctrl_c(error.__cause__))
 
 
 def __getattr__(name: str) -> Any:

@@ -20,6 +20,7 @@ import click
 from concertino.core.errors import ConcertinoError, UsageError
 from concertino.core.known_secrets import without_secrets
 
+from . import is_ctrl_c
 from .terminal import say, say_json
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
@@ -47,7 +48,7 @@ def report(error: Exception, arguments: Sequence[str]) -> int:
         The exit code.
     """
     given = _options(arguments)
-    if isinstance(error, click.Abort):
+    if isinstance(error, click.Abort) or is_ctrl_c(error):
         error = Interrupted("cancelled")
     if "--debug" in given and not isinstance(error, (click.ClickException, Failed, Interrupted)):
         say(without_secrets("".join(traceback.format_exception(error))), error=True, nl=False)

@@ -166,6 +166,35 @@ def test_ctrl_c_while_modules_are_imported_ends_with_one_word(site: Path, module
     assert done.stderr.split() == ["cancelled"]
 
 
+WHILE_A_CLASS_IS_MADE = """
+import os, signal, sys
+
+class Attribute:
+    def __set_name__(self, owner, name):
+        os.kill(os.getpid(), signal.SIGINT)
+
+class AtImport:
+    def find_spec(self, name, path, target=None):
+        if name == MODULE:
+            class Owner:
+                attribute = Attribute()
+
+from concertino.cli import main
+sys.meta_path.insert(0, AtImport())
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["concertino.cli.process", "concertino.cli.members"])
+def test_ctrl_c_while_a_class_is_made_ends_with_one_word_too(site: Path, module: str) -> None:
+    # Python 3.11 makes a RuntimeError of it.
+    program = WHILE_A_CLASS_IS_MADE.replace("MODULE", repr(module))
+    env = {**os.environ, "PYTHONPATH": str(site), "CONCERTINO_PLUGINS": "band"}
+    done = subprocess.run([sys.executable, "-c", program, "tools"], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.split() == ["cancelled"]
+
+
 @pytest.mark.slow
 def test_ctrl_c_at_any_time_shows_no_traceback_of_ours(site: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(site), "CONCERTINO_PLUGINS": "band"}
