@@ -18,7 +18,6 @@ from collections.abc import Sequence
 import click
 
 from concertino.core.errors import ConcertinoError, UsageError
-from concertino.core.known_secrets import without_secrets
 
 from . import is_ctrl_c
 from .terminal import say, say_json
@@ -47,6 +46,8 @@ def report(error: Exception, arguments: Sequence[str]) -> int:
     Returns:
         The exit code.
     """
+    from concertino.core.known_secrets import without_secrets  # `--help` needs no secrets
+
     given = _options(arguments)
     if isinstance(error, click.Abort) or is_ctrl_c(error):
         error = Interrupted("cancelled")

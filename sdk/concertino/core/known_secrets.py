@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import base64
 import json
-import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -37,7 +36,7 @@ _PLACES = 512
 """Places of a text that are looked at in one step."""
 _MARKED = frozenset("'\"\\")
 """What `repr` writes otherwise than it is."""
-_VARIABLE = re.compile(r"(?:^|_|API)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$")
+_ENDINGS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIALS")
 _PUBLIC_HEADERS = frozenset(
     [
         "accept",
@@ -195,7 +194,10 @@ class _Known:
             self.finder = _finder_of(secret for secret in secrets if not is_word_like(secret))
             self.with_words = _finder_of(secrets)
             self.generation += 1
-            _watch_loggers()
+            # Here, as `--help` needs no loggers; and they, in turn, need what is known.
+            from .log_filter import watch_loggers
+
+            watch_loggers()
 
 
 _known = _Known()
@@ -233,7 +235,7 @@ def keep_headers(headers: Mapping[str, str]) -> None:
 def keep_variables(variables: Mapping[str, str]) -> None:
     """Hide those values of an environment for another program whose names say so: `…KEY`, `…TOKEN`, `…PASSWORD`."""
     for name, value in variables.items():
-        if _VARIABLE.search(name.upper()):
+        if _is_secret_name(name):
             keep_secret(value)
 
 
@@ -298,39 +300,6 @@ def is_word_like(secret: str) -> bool:
     return len(secret) < _WORD and not any(map(str.isdigit, secret))
 
 
-class _LogFilter(logging.Filter):
-    """Takes known secrets out of what a logger of concertino is told, tracebacks too."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        if (safe := without_secrets(text)) != text:
-            record.msg, record.args = safe, ()
-        if record.exc_info and not record.exc_text:
-            # A formatter takes the text that is there, and makes none of its own.
-            record.exc_text = logging.Formatter().formatException(record.exc_info)
-        if record.exc_text:
-            record.exc_text = without_secrets(record.exc_text)
-        return True
-
-
-_log_filter = _LogFilter()
-_WATCHED = frozenset(
-    ["concertino", "aiohttp", "anthropic", "httpcore", "httpcore2", "httpx", "httpx2", "mcp", "openai"]
-)
-"""First parts of the names of loggers that may be told a key."""
-_LATE = tuple(f"httpcore{n}.{part}" for n in ("", "2") for part in ("connection", "http11", "http2", "proxy"))
-"""Loggers that are made with the first request, which is later than the key is read."""
-
-
-def _watch_loggers() -> None:
-    """Filter the loggers of concertino, its plugins, and the clients that carry keys; later ones with their key."""
-    for late in _LATE:
-        logging.getLogger(late)
-    for name, logger in list(logging.root.manager.loggerDict.items()):
-        if name.partition(".")[0] in _WATCHED and isinstance(logger, logging.Logger):
-            logger.addFilter(_log_filter)  # a second time, it does nothing
-
-
 def _finder_of(secrets: Iterable[str]) -> Finder | None:
     forms = [form for secret in secrets for form in _forms(secret)]
     return Finder(forms) if forms else None
@@ -340,11 +309,20 @@ def _of_environment() -> Iterator[str]:
     for name, value in os.environ.items():
         if len(value) < _LEAST:
             continue
-        if _VARIABLE.search(name.upper()):
+        if _is_secret_name(name):
             if len(value.strip()) >= _LEAST:
                 yield value.strip()
         elif "://" in value and "@" in value:
             yield from (password for password in _PASSWORD.findall(value) if len(password) >= _LEAST)
+
+
+def _is_secret_name(name: str) -> bool:
+    """Whether a variable's name says that it holds a secret: `KEY`, `ACME_TOKEN`, `acmeApiKey`, but not `MONKEY`."""
+    name = name.upper()
+    if not name.endswith(_ENDINGS):  # of nearly all; the environment is read in the first turn
+        return False
+    before = next(name.removesuffix(ending) for ending in _ENDINGS if name.endswith(ending))
+    return not before or before.endswith(("_", "API"))
 
 
 def _forms(secret: str) -> Iterator[str]:

@@ -18,34 +18,19 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from .display_text import clean, one_line
+from .log_filter import SAFE_RECORDS
 
 # Without a handler of ours, not even a `NullHandler`: where no logging is set up, Python's handler of last resort then
 # prints warnings to stderr, which the logging how-to of the standard library calls the best default of a library. A
 # server that is left out, or a damaged trace, would pass unseen otherwise.
 logger = logging.getLogger("concertino")
-
-
-class _OneLine(logging.Filter):
-    """Makes the message of a record, and its traceback, safe to show."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Clean it; every record passes."""
-        record.msg, record.args = one_line(record.getMessage()), None
-        if record.exc_info and not record.exc_text:
-            # Formatters take this text where it is there.
-            record.exc_text = clean(logging.Formatter().formatException(record.exc_info))
-        return True
-
-
-_ONE_LINE = _OneLine()
-logger.addFilter(_ONE_LINE)
+logger.addFilter(SAFE_RECORDS)
 
 
 def logger_of(name: str) -> logging.Logger:
     """The logger `concertino.NAME` of a plugin of ours, whose messages quote strangers."""
     found = logging.getLogger(f"concertino.{name}")
-    found.addFilter(_ONE_LINE)  # added once, however often
+    found.addFilter(SAFE_RECORDS)
     return found
 
 
