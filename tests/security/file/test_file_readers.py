@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import io
 import json
 import os
 import pickle
+import resource
+import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +24,7 @@ from concertino.testing.recording_file import RecordingFile
 from concertino.traces.journal_line import encode_json, frame
 
 pytestmark = pytest.mark.usefixtures("here")
+ROOT = Path(__file__).resolve().parents[3]
 
 
 class Bomb:
@@ -296,6 +300,25 @@ def _with(name: str, make: Callable[[Path], object]) -> Path:
 
 
 INDEX = "model.safetensors.index.json"
+TENSOR = {"dtype": "F32", "shape": [16, 8], "data_offsets": [0, 512]}
+TINY = {
+    "model_type": "llama",
+    "hidden_size": 8,
+    "intermediate_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 1,
+    "num_key_value_heads": 1,
+    "vocab_size": 16,
+}
+
+
+def _weights(header: Any = None, length: int | None = None, data: bytes = bytes(512), **config: Any) -> Path:
+    """A tiny model whose weights begin with such a header."""
+    text = header if isinstance(header, bytes) else json.dumps({"a": TENSOR} if header is None else header).encode()
+    begin = struct.pack("<Q", len(text) if length is None else length)
+    return _folder(**{"config.json": {**TINY, **config}, "model.safetensors": begin + text + data})
+
+
 FOLDERS: dict[str, tuple[Callable[[], Path], str]] = {
     "weights that are a pickle": (
         lambda: _folder(**{"model.safetensors": None, "pytorch_model.bin": pickle.dumps(Bomb())}),
@@ -322,6 +345,15 @@ FOLDERS: dict[str, tuple[Callable[[], Path], str]] = {
     "an index of pickles": (lambda: _folder(**{INDEX: {"weight_map": {"a": "weights.bin"}}}), "names"),
     "an index of numbers": (lambda: _folder(**{INDEX: {"weight_map": {"a": 3}}}), "names"),
     "an index that is a list": (lambda: _folder(**{INDEX: []}), "expected a table"),
+    "a header that is longer than its file": (lambda: _weights(length=10**6), "not a whole"),
+    "a header of nearly all numbers": (lambda: _weights(length=2**63), "not a whole"),
+    "a header that is a list": (lambda: _weights([]), "not a table"),
+    "a header that is nested beyond the stack": (lambda: _weights(b"[" * 100_000), "not a table"),
+    "a header that is no JSON": (lambda: _weights(b"{"), "not a table"),
+    "a tensor whose name commands a terminal": (lambda: _weights({"\x1b]0;gone\x07": TENSOR}), "names a tensor"),
+    "a tensor with a long name": (lambda: _weights({"a" * 10_000: TENSOR}), "names a tensor"),
+    "ten million layers": (lambda: _weights({"a": TENSOR}, num_hidden_layers=10**7), "but the weights have 1 tensors"),
+    "layers of a part": (lambda: _weights({"a": TENSOR}, text_config={"n_layers": 10**7}), "but the weights have"),
 }
 
 
@@ -335,6 +367,62 @@ def test_a_hostile_model_folder_is_refused_before_a_library_opens_it(attack: str
     with pytest.raises(ProviderError, match=words) as caught:
         check_model_folder(make())
     one_sentence(caught.value, "model")
+
+
+EMBEDDING = "model.embed_tokens.weight"
+LIES: dict[str, Callable[[], Path]] = {
+    "an offset beyond the file": lambda: _weights({EMBEDDING: {**TENSOR, "data_offsets": [0, 2**60]}}),
+    "an offset before the file": lambda: _weights({EMBEDDING: {**TENSOR, "data_offsets": [-512, 0]}}),
+    "offsets that overlap": lambda: _weights({EMBEDDING: TENSOR, "lm_head.weight": TENSOR}),
+    "a shape of 2 to the 80": lambda: _weights({EMBEDDING: {**TENSOR, "shape": [2**40, 2**40]}}),
+    "a shape that overflows": lambda: _weights({EMBEDDING: {**TENSOR, "shape": [2**62, 4, 0]}}),
+    "a type of objects": lambda: _weights({EMBEDDING: {**TENSOR, "dtype": "OBJ"}}),
+    "bytes of no tensor": lambda: _weights({EMBEDDING: TENSOR}, data=bytes(1024)),
+    "a vocabulary of 100 thousand million": lambda: _weights({EMBEDDING: TENSOR}, vocab_size=10**11),
+    "a width of a million": lambda: _weights({EMBEDDING: TENSOR}, hidden_size=10**6),
+    "a width below nothing": lambda: _weights({EMBEDDING: TENSOR}, hidden_size=-1),
+    "code of its own": lambda: _with_code(),
+}
+
+
+def _with_code() -> Path:
+    mapped = {"AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model"}
+    folder = _weights({EMBEDDING: TENSOR}, model_type="evil", auto_map=mapped)
+    (folder / "evil.py").write_text("open('burst', 'w')", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.slow  # transformers is imported: seconds
+@pytest.mark.parametrize("attack", LIES)
+def test_weights_that_lie_are_one_sentence_and_no_memory(attack: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs("concertino_local")
+    from concertino import ProviderError
+    from concertino_local.loading import load_network
+    from concertino_local.settings import LocalSettings
+
+    # A person would be asked whether code of the folder may run; a question that nobody has put is a fault.
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("somebody was asked"))
+    folder = LIES[attack]()
+    with pytest.raises(ProviderError) as caught:
+        load_network(folder, LocalSettings(path=str(folder)))
+    one_sentence(caught.value, "model")
+    assert not Path("burst").exists()
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    assert most < 8 << 30
+
+
+def test_no_loader_of_ours_asks_for_the_code_of_a_folder() -> None:
+    found = 0
+    for file in (file for package in ("sdk", "contrib", "providers") for file in (ROOT / package).rglob("*.py")):
+        if "tests" in file.relative_to(ROOT).parts:
+            continue
+        for call in (node for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.Call)):
+            if ast.unparse(call.func).startswith("Auto") and ast.unparse(call.func).endswith(".from_pretrained"):
+                found += 1
+                given = {option.arg: ast.unparse(option.value) for option in call.keywords}
+                # Two loaders give `**options`, which hold it.
+                assert given.get("trust_remote_code", given.get(None)) in ("False", "options"), (file, call.lineno)
+    assert found >= 8
 
 
 def test_an_adapter_that_is_a_pickle_is_not_opened() -> None:

@@ -213,7 +213,9 @@ def _converted(source: Path, target: Path, base: str, merge: bool, dtype: str) -
 
     kind = getattr(torch, dtype) if dtype else "auto"
     try:
-        model: Any = AutoModelForCausalLM.from_pretrained(base or str(source), dtype=kind, local_files_only=True)
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            base or str(source), dtype=kind, local_files_only=True, use_safetensors=True, trust_remote_code=False
+        )
     except (OSError, ValueError) as error:
         raise UsageError(f"{base or source} cannot be loaded: {' '.join(str(error).split())[:300]}") from error
     if base:

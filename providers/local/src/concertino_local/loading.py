@@ -17,7 +17,7 @@ from .codec.template import own_template
 from .errors import caller_error, is_out_of_memory
 from .folder import context_limit, looks_like_a_folder
 from .settings import LocalSettings
-from .weight_files import check_adapter_folder, check_model_folder
+from .weight_files import check_adapter_folder, check_model_folder, read_object
 
 
 @dataclass
@@ -122,7 +122,7 @@ def load_network(folder: Path, settings: LocalSettings) -> Any:
     options: dict[str, Any] = {} if settings.attention == "auto" else {"attn_implementation": settings.attention}
     device = find_device(settings.device)
     check_model_folder(folder)
-    options |= {"use_safetensors": True, "local_files_only": True}
+    options |= {"use_safetensors": True, "local_files_only": True, "trust_remote_code": False}
     try:
         with _quietly():
             network = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, **options)
@@ -133,7 +133,13 @@ def load_network(folder: Path, settings: LocalSettings) -> Any:
                 f"{settings.path}: not enough memory on {device} to load it ({error}); choose a smaller model, "
                 "dtype='bfloat16', or another device"
             ) from error
-        raise caller_error(f"{settings.path}: transformers cannot load it as a causal LM: {error}") from error
+        raise caller_error(_why_not_loaded(settings.path, folder, error)) from error
+
+
+def _why_not_loaded(path: str, folder: Path, error: Exception) -> str:
+    if "custom code" in str(error) and "auto_map" in read_object(folder / "config.json"):
+        return f"{path}: it needs Python code of its own (`auto_map` in config.json), which is not run; choose another"
+    return f"{path}: transformers cannot load it as a causal LM: {' '.join(str(error).split())[:500]}"
 
 
 def with_adapter(network: Any, adapter: str) -> Any:
@@ -183,7 +189,7 @@ def load_tokenizer(folder: Path, settings: LocalSettings) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:
         raise caller_error(f"{settings.path}: its tokenizer cannot be loaded: {error}") from error
     if len(tokenizer) <= len(tokenizer.added_tokens_decoder):  # transformers makes up an empty one

@@ -334,7 +334,7 @@ def _described(path: str) -> ModelShape | None:
     except ImportError:
         return None
     try:
-        described = AutoConfig.from_pretrained(path, local_files_only=True)
+        described = AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError):
         return None
     import torch

@@ -53,8 +53,10 @@ def main(arguments: list[str] | None = None) -> int:
     if given.start:
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
-        tokenizer: Any = AutoTokenizer.from_pretrained(given.start)
-        model: Any = AutoModelForCausalLM.from_pretrained(given.start, dtype=torch.float32)
+        tokenizer: Any = AutoTokenizer.from_pretrained(given.start, trust_remote_code=False)
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            given.start, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+        )
     else:
         tokenizer = new_tokenizer([message.text for run in said[:1500] for message, _ in run], size=given.vocabulary)
         model = new_model(tokenizer, layers=given.layers, hidden=given.hidden, heads=given.heads, seed=given.seed)

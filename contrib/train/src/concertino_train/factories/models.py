@@ -128,8 +128,9 @@ def load_weights(config: TrainConfig, path: str) -> Any:
 
     base = base_of(path)
     check_adapter(config, path)
-    # No pickle is opened: it could run any code.
-    options: dict[str, Any] = {"dtype": _dtype(config), "local_files_only": True, "use_safetensors": True}
+    # No pickle is opened, and no code of the folder is imported, nor asked about: either could run anything.
+    options: dict[str, Any] = {"dtype": _dtype(config), "local_files_only": True}
+    options |= {"use_safetensors": True, "trust_remote_code": False}
     if config.model.attention != "auto":
         options["attn_implementation"] = config.model.attention
     try:

@@ -122,7 +122,7 @@ def _model(settings: SftSettings, model: Any) -> Any:
     from transformers import AutoModelForCausalLM
 
     try:
-        return AutoModelForCausalLM.from_pretrained(str(settings.model))
+        return AutoModelForCausalLM.from_pretrained(str(settings.model), use_safetensors=True, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise UsageError(f"{settings.model}: no model ({error}); expected what save_pretrained writes") from error
 

@@ -200,7 +200,7 @@ def _open(folder: str | Path) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        return AutoTokenizer.from_pretrained(str(folder))
+        return AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise UsageError(
             f"{folder}: no tokenizer ({error}); expected a folder as tokenizer.save_pretrained writes it"
