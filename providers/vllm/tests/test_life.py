@@ -46,6 +46,11 @@ def text_of(file: str) -> str:
     return Path(file).read_text()
 
 
+def append(file: str, text: str) -> None:
+    with Path(file).open("a") as end:
+        end.write(text)
+
+
 # -- starting ------------------------------------------------------------------------------------------------
 
 
@@ -61,6 +66,33 @@ async def test_nothing_is_started_before_the_first_request_and_nothing_is_left_a
     assert len(system.servers()) >= 3  # the guard, the server, its engine
     await model.close()
     assert system.left() == set()
+    await model.close()
+
+
+async def test_a_log_in_a_temporary_folder_does_not_fill_the_disk(
+    declare: Declare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("concertino_vllm.serving.process.LOG_BYTES", 200_000)
+    spec = declare(log="")
+    model = spec.factory()
+    await model.chat(HELLO)
+    log = (await concertino_vllm.server(spec).health()).log
+    append(log, "old\n" * 100_000 + "the last line\n")
+    await model.chat(HELLO)
+    assert len(text_of(log)) < 70_000
+    assert "the last line\n" in text_of(log)
+    await model.close()
+
+
+async def test_a_log_that_the_settings_name_is_never_cut(
+    declare: Declare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("concertino_vllm.serving.process.LOG_BYTES", 100)
+    log = tmp_path / "mine.log"
+    log.write_text("mine\n" * 100)
+    model = declare(log=log).factory()
+    await model.chat(HELLO)
+    assert log.read_text().count("mine\n") == 100
     await model.close()
 
 

@@ -6,6 +6,7 @@ and its scratch folder are removed. The log of a server that was not told to end
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -20,6 +21,10 @@ from concertino_vllm.errors import VllmServerError
 from concertino_vllm.executable import find_executable
 from concertino_vllm.settings import VllmSettings
 
+from .end_causes import END
+
+LOG_BYTES = 64 << 20
+"""From this size on, a log in a temporary folder is cut: a server that is asked for weeks would fill the disk."""
 _LONGEST_SCRATCH = 60
 """Characters: names of sockets are appended to it, and the system allows 107 for both."""
 
@@ -94,6 +99,19 @@ class VllmProcess:
         self._told_to_end = True
         self._keep_log = self._keep_log or failed
         self._child.stop()
+
+    def shorten_log(self) -> None:
+        """Cut a temporary log to its last lines if it is long. The server appends to it, and continues behind them."""
+        if not self._temporary_log:
+            return
+        with contextlib.suppress(OSError), self.log.open("r+b") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > LOG_BYTES:
+                file.seek(size - END)
+                last = file.read(END)
+                file.truncate(0)
+                file.seek(0)
+                file.write(last)
 
     def discard_log(self) -> None:
         """Remove a temporary log that says nothing of interest."""

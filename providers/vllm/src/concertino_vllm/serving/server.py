@@ -89,6 +89,8 @@ class VllmServer:
                 raise await self.explained(error) from error
             finally:
                 self._last_used = time.monotonic()
+                if (process := self._process) is not None:
+                    process.shorten_log()
 
     def name_of(self, adapter: str, endpoint: ServerAddress) -> tuple[str, int]:
         """The name that the server knows an adapter by (the model, for ""), and its version."""
