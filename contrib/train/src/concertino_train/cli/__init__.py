@@ -2,7 +2,9 @@
 
 options   what several commands take      settings  from a command line to a training
 dry_run   what would be done              estimate  memory, tokens, arithmetic, money
-collect, sft, audit, rl, eval, export, study, recipes, scorer, template  a command each
+gpus      kinds of GPUs, as data          gpu_plan  ways to train on them
+measured_steps  what steps took, beside a plan
+collect, sft, audit, rl, eval, plan, export, study, recipes, scorer, template  a command each
 
 Invariant: `--help` imports no command and no torch; results go to stdout, progress and errors to stderr.
 """
@@ -21,6 +23,7 @@ COMMANDS: dict[str, CommandPlace] = {
     "audit": CommandPlace(f"{_HERE}.audit:audit_command", "Check a reward for faults before training on it."),
     "rl": CommandPlace(f"{_HERE}.rl:rl_command", "Train a policy by reinforcement learning."),
     "eval": CommandPlace(f"{_HERE}.eval:eval_command", "Evaluate a checkpoint on tasks, optionally with another pool."),
+    "plan": CommandPlace(f"{_HERE}.plan:plan_command", "Say what fits on which GPUs, and what it costs."),
     "export": CommandPlace(f"{_HERE}.export:export_command", "Export a checkpoint as a ready-to-use model."),
     "study": CommandPlace(
         f"{_HERE}.study:study_command", "Train arms that differ in one thing, over seeds, and compare."

@@ -6,10 +6,10 @@ is loaded; what cannot be known is None and is told as unknown, never as 0.
 
 from __future__ import annotations
 
+import math
 import os
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,13 +24,15 @@ from concertino_train.factories.models import check_dtype
 from concertino_train.factories.pools import make_pool
 from concertino_train.factories.questions import Questions, evaluation_assignments
 
+from .gpus import matrix_rate
+
 if TYPE_CHECKING:
     from concertino_train.config.config import TrainConfig
     from concertino_train.rollouts.assignment import Assignment
 
 GIB = 2**30
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-_REACHED = 0.35
+REACHED = 0.35
 """Share of the rate of a large matrix product that training usually reaches."""
 _SHOWN = 20
 """Questions that are looked at."""
@@ -134,10 +136,10 @@ class Estimate:
 
     @property
     def seconds(self) -> float | None:
-        """Of a step with all its tokens, calls not counted, if `_REACHED` of the rate is reached; None if unknown."""
+        """Of a step with all its tokens, calls not counted, if `REACHED` of the rate is reached; None if unknown."""
         if self.flops is None or self.rate is None:
             return None
-        return self.flops / (_REACHED * self.rate * self.processes)
+        return self.flops / (REACHED * self.rate * self.processes)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -151,8 +153,8 @@ class Estimate:
         if memory.parameters is not None:
             yield f"model        {_count(memory.parameters)} parameters, {_count(memory.trained or 0)} trained"
         parts = {name: size for name, size in asdict(memory).items() if name not in ("parameters", "trained")}
-        told = ", ".join(f"{name} {_size(size)}" for name, size in parts.items())
-        yield f"memory       {_size(memory.total)} a process: {told}"
+        told = ", ".join(f"{name} {size_text(size)}" for name, size in parts.items())
+        yield f"memory       {size_text(memory.total)} a process: {told}"
         known = f"prompts of some {self.prompt_tokens} tokens" if self.prompt_tokens else "prompts of unknown length"
         rollouts = f"{self.rollouts} rollouts, {known}, " if self.rollouts else ""
         arithmetic = f", {self.flops / 1e12:,.2f} TFLOP" if self.flops is not None else ""
@@ -160,7 +162,7 @@ class Estimate:
         if self.seconds is not None and self.rate is not None:
             whole = f"; {self.steps:,} steps some {_duration(self.steps * self.seconds)}" if self.steps else ""
             known = "measured here (--tflops for another machine)" if self.measured else "as given"
-            reached = f"{_REACHED:.0%} of {_number(self.rate / 1e12)} TFLOP/s, {known}, on each of {self.processes}"
+            reached = f"{REACHED:.0%} of {_number(self.rate / 1e12)} TFLOP/s, {known}, on each of {self.processes}"
             yield f"             some {_duration(self.seconds)} without calls{whole}; at {reached}"
         if self.rollouts:
             calls = "no bound on calls" if spent.calls is None else f"at most {spent.calls:,} calls"
@@ -232,9 +234,8 @@ def _short_of(config: TrainConfig, memory: MemoryEstimate) -> str | None:
         return None
     ways = ["model.adapter={rank: 16}"] if config.model.adapter is None else []
     ways += ["rollout.batch", "trainer.rl.micro_batch", "trainer.gradient_checkpointing=true"]
-    return (
-        f"DOES NOT FIT on this machine, which has {_size(there)} for a process: try {', '.join(ways)}, a smaller model"
-    )
+    tried = f"try {', '.join(ways)}, a smaller model"
+    return f"DOES NOT FIT on this machine, which has {size_text(there)} for a process: {tried}"
 
 
 def _memory_here(config: TrainConfig) -> int | None:
@@ -259,29 +260,13 @@ def machine_rate(config: TrainConfig) -> float | None:
         import torch
     except ImportError:
         return None
-    on_gpu = config.trainer.device != "cpu" and torch.cuda.is_available()
-    # Large enough to fill the device, small enough to take a second.
-    size, kind = (8192, torch.bfloat16) if on_gpu else (768, torch.float32)
     threads = torch.get_num_threads()
     if config.trainer.threads is not None:
         torch.set_num_threads(config.trainer.threads)
     try:
-        one = torch.ones(size, size, dtype=kind, device="cuda" if on_gpu else "cpu")
-        # The first product pays for start-up; the best of four is what the machine can do.
-        took = min(_timed(lambda: one @ one, on_gpu) for _ in range(4))
+        return matrix_rate("cuda" if config.trainer.device != "cpu" and torch.cuda.is_available() else "cpu")
     finally:
         torch.set_num_threads(threads)
-    return 2.0 * size**3 / took
-
-
-def _timed(work: Callable[[], Any], on_gpu: bool) -> float:
-    began = time.perf_counter()
-    work()
-    if on_gpu:
-        import torch
-
-        torch.cuda.synchronize()
-    return time.perf_counter() - began
 
 
 def _asked(config: TrainConfig, work: str, notes: list[str]) -> tuple[list[Assignment], Pool]:
@@ -321,11 +306,30 @@ def shape_of(config: TrainConfig, notes: list[str]) -> ModelShape | None:
     found = _described(path)
     if found is None and (size := re.search(r"(?<![\w.])(\d+(?:\.\d+)?)([bBmM])(?![a-zA-Z])", path)):
         number = float(size[1]) * (1e9 if size[2] in "bB" else 1e6)
-        notes.append(f"{path} is not on this machine; its size is read off its name, so that activations are unknown")
-        return ModelShape(int(number), source="its name")
+        notes.append(f"{path} is not on this machine: its size is read off its name, and a usual shape is assumed")
+        return usual_shape(number)
     if found is None:
         notes.append(f"{path} is not on this machine, and its name tells no size")
     return found
+
+
+_USUAL = {
+    0.6e9: (28, 1024, 1024),
+    1.7e9: (28, 2048, 1024),
+    4e9: (36, 2560, 1024),
+    8e9: (36, 4096, 1024),
+    14e9: (40, 5120, 1024),
+    32e9: (64, 5120, 1024),
+    70e9: (80, 8192, 1024),
+}
+"""Layers, width, and heads of keys times their width of dense models with as many parameters."""
+
+
+def usual_shape(parameters: float) -> ModelShape:
+    """The shape that most dense models of a size have."""
+    size = min(_USUAL, key=lambda each: abs(math.log(each / parameters)))
+    layers, hidden, keys = _USUAL[size]
+    return ModelShape(int(parameters), layers, hidden, keys, 151_936, source="its name")
 
 
 def _described(path: str) -> ModelShape | None:
@@ -441,7 +445,8 @@ def _count(number: int) -> str:
     return str(number)
 
 
-def _size(number: int | None) -> str:
+def size_text(number: int | None) -> str:
+    """A number of bytes, for people."""
     if number is None:
         return "unknown"
     return f"{number / GIB:,.2f} GiB" if number >= GIB / 100 else f"{number / 2**20:,.1f} MiB"
