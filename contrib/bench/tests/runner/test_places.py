@@ -56,19 +56,26 @@ def plain(out: Path) -> bytes:
     return b"\n".join(sorted(json.dumps(row, sort_keys=True).encode() for row in (header, *items)))
 
 
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of this process."""
+    out = tmp_path_factory.mktemp("here") / "r.jsonl"
+    done(asked(samples=2), out)
+    return out
+
+
 @pytest.mark.slow
-def test_processes_give_the_same_file_as_this_process(tmp_path: Path) -> None:
-    done(asked(samples=2), tmp_path / "here.jsonl")
+def test_processes_give_the_same_file_as_this_process(tmp_path: Path, here: Path) -> None:
     outcome = done(asked(samples=2), tmp_path / "there.jsonl", on="local:2")
     assert not outcome.missing
     assert {item.error for item in outcome.items} == {""}
-    assert plain(tmp_path / "there.jsonl") == plain(tmp_path / "here.jsonl")
+    assert plain(tmp_path / "there.jsonl") == plain(here)
     for item in outcome.items:
         assert ct.Trace.load(tmp_path / item.trace).finished
 
 
 @pytest.mark.slow
-def test_killed_workers_leave_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_workers_leave_the_same_file(tmp_path: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     places: list[Processes] = []
     opened = evaluator.open_rollouts
 
@@ -82,33 +89,28 @@ def test_killed_workers_leave_the_same_file(tmp_path: Path, monkeypatch: pytest.
     killed: list[int] = []
 
     def kill(progress: Progress) -> None:
-        if progress.fresh in (3, 11, 20) and (pids := places[0].pids):
+        if progress.fresh in (3, 11) and (pids := places[0].pids):
             os.kill(pids[0], signal.SIGKILL)
             killed.append(pids[0])
 
-    done(asked(), tmp_path / "killed.jsonl", on="local:2", on_progress=kill)
+    done(asked(samples=2), tmp_path / "killed.jsonl", on="local:2", on_progress=kill)
     assert killed
-    monkeypatch.undo()
-    done(asked(), tmp_path / "here.jsonl")
-    assert plain(tmp_path / "killed.jsonl") == plain(tmp_path / "here.jsonl")
+    assert plain(tmp_path / "killed.jsonl") == plain(here)
 
 
 @pytest.mark.slow
-def test_what_one_place_left_another_continues(tmp_path: Path) -> None:
-    out, whole = tmp_path / "r.jsonl", tmp_path / "whole.jsonl"
-    done(asked(), out, on="local:1")
-    done(asked(), whole)
-    lines = out.read_bytes().splitlines(keepends=True)
-    out.write_bytes(b"".join(lines[:7]))
-    done(asked(), out)
-    assert plain(out) == plain(whole)
+def test_what_one_place_left_another_continues(tmp_path: Path, here: Path) -> None:
+    out = tmp_path / "r.jsonl"
+    out.write_bytes(b"".join(here.read_bytes().splitlines(keepends=True)[:40]))
+    done(asked(samples=2), out, on="local:1")
+    assert plain(out) == plain(here)
 
 
 @pytest.mark.slow
 def test_the_command_takes_a_place(tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
     rounds, tasks = "rounds=parallel-rounds,model=toy/leader", "masbench/depth,level=3,limit=4"
-    given = ["run", "--tasks", tasks, "--system", rounds, "--out", str(out), "--on", "local:2", "--json"]
+    given = ["run", "--tasks", tasks, "--system", rounds, "--out", str(out), "--on", "local:1", "--json"]
     told = CliRunner().invoke(bench, given)
     assert told.exit_code == 0, told.output
     assert json.loads(told.stdout)["systems"] == {"rounds": {"right": 4, "done": 4}}
