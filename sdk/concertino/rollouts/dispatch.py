@@ -1,9 +1,11 @@
 """Orders in, results out: what all places where runs happen have in common.
 
-    async with open_rollouts("local:4", work) as rollouts:
-        async with aclosing(rollouts.submit(orders, budget=Budget(usd=5))) as results:
-            async for result in results:
-                ...
+    async with (
+        open_rollouts("local:4", work) as rollouts,
+        aclosing(rollouts.submit(orders, budget=Budget(usd=5))) as results,
+    ):
+        async for result in results:
+            ...
 
 Orders may be an endless iterator: the next one is taken when a result was, so that at most `slots` of a stream are
 known at once. Several streams share the slots; an order of higher priority goes first.

@@ -14,8 +14,8 @@ from concertino.traces.journal_lock import is_being_written
 from rollout_work import ROUNDS, PaidRuns, billed
 
 
-def order(folder: Path, **options: object) -> RunOrder:
-    return RunOrder("Do it.", {"id": "t"}, seed=1, folder=str(folder), **options)  # type: ignore[arg-type]
+def order(folder: Path, pool: str = "") -> RunOrder:
+    return RunOrder("Do it.", {"id": "t"}, seed=1, folder=str(folder), pool=pool)
 
 
 async def result_of(work: OrderedRuns, given: RunOrder) -> RunResult:

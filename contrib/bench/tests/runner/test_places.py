@@ -161,7 +161,7 @@ def test_a_grader_and_a_task_set_of_this_program_are_refused_as_well(tmp_path: P
     evaluation = Evaluation([Selection(DEPTH, {"level": 3}, limit=2)], [System("rounds")])
     with pytest.raises(ct.UsageError, match="the grader own is an object of this program"):
         done(evaluation, tmp_path / "r.jsonl", on="local:2", graders=[OwnGrader()])
-    home = TaskSet("mine", "Mine.", lambda: iter(DEPTH.load(level=3, count=1)), lambda task: SUDOKU.world(task))  # type: ignore[misc, arg-type]
+    home = TaskSet("mine", "Mine.", lambda: iter(DEPTH.load(level=3, count=1)), SUDOKU.world)
     with pytest.raises(ct.UsageError, match="the task set mine is an object of this program"):
         done(Evaluation([Selection(home)], [System("rounds")]), tmp_path / "r.jsonl", on="local:2")
 
