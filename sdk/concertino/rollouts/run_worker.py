@@ -34,7 +34,8 @@ def main() -> None:
     os.dup2(devnull, 0)
     os.dup2(devnull, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    asyncio.run(_Desk(replies).serve(requests))
+    with contextlib.suppress(asyncio.CancelledError):
+        asyncio.run(_Desk(replies).serve(requests))
 
 
 class _Desk:
@@ -48,8 +49,10 @@ class _Desk:
         """Take orders until the input ends or says so."""
         loop, lines = asyncio.get_running_loop(), asyncio.StreamReader(limit=_LINE_BYTES)
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), os.fdopen(requests, "rb", 0))
-        # At SIGTERM as at the end of the input: runs are stopped in order, and can be continued.
-        loop.add_signal_handler(signal.SIGTERM, lines.feed_eof)
+        serving = asyncio.current_task()
+        assert serving is not None
+        # As at the end of the input: runs are stopped in order, and can be continued.
+        loop.add_signal_handler(signal.SIGTERM, serving.cancel)
         try:
             work = _made(json.loads(await lines.readline()))
         except (ConcertinoError, ImportError, AttributeError) as error:

@@ -257,9 +257,10 @@ class _Worker:
         tail = self.process.stderr_tail()
         how = f"{said}its process ended with {'signal' if code < 0 else 'exit code'} {abs(code)}"
         died = WorkerDied(f"{how}; the end of its stderr: {tail}" if tail else how)
-        for waiting in (self._ready, *self._open.values()):
-            if not waiting.done():
-                waiting.set_exception(died)
+        ends: list[asyncio.Future[Any]] = [self._ready, *self._open.values()]
+        for end in ends:
+            if not end.done():
+                end.set_exception(died)
         if self._open:
             logger.warning("a worker died with %d runs, which are continued in another: %s", len(self._open), how)
 

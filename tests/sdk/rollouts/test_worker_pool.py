@@ -75,10 +75,10 @@ def test_a_stream_that_is_left_stops_its_runs_in_the_workers(tmp_path: Path) -> 
     async def main() -> None:
         async with Processes(Odd(), 1, slots=8) as place:
             async with aclosing(place.submit([odd("a"), *(odd(f"s{n}", sleep=600) for n in range(4))])) as results:
-                async for _ in results:
-                    break
-            # The worker lives on, and has room again.
-            assert (await all_of(place, [odd("b", give=2)]))["b"].data["give"] == 2
+                first = await anext(results)
+            again = (await all_of(place, [odd("b", give=2)]))["b"]
+            assert again.data["give"] == 2
+            assert again.data["pid"] == first.data["pid"]  # the runs were stopped, and not their worker
 
     asyncio.run(asyncio.wait_for(main(), 60))
 
