@@ -122,6 +122,16 @@ def test_a_place_that_is_not_known_is_refused_before_anything_runs(tmp_path: Pat
     assert not (tmp_path / "r.jsonl").exists()
 
 
+def test_a_system_goes_through_json_and_back() -> None:
+    shortlist = ct.Shortlist("scorer/best", most=3)
+    system = System(
+        "s", ct.ParallelRounds(max_rounds=5), "toy/leader", ["toy/*"], ["toy/*"], {"judge": "toy/steady"},
+        ct.Sampling(temperature=0.5, stop=("END",)), True, shortlist, change="cards permuted",
+    )  # fmt: skip
+    assert System.from_json(json.loads(json.dumps(system.to_json()))) == system
+    assert not system.own_objects()
+
+
 class OwnGrader(Grader):
     """Of this program."""
 
@@ -148,7 +158,7 @@ class OwnStrategy(ct.ParallelRounds):
     [
         (System("s", model=OwnModel()), "the model of the system s"),
         (System("s", OwnStrategy()), "the strategy of the system s"),
-        (System("s", prepare=lambda pool: pool), "the prepare of the system s"),
+        (System("s", prepare=lambda pool: pool), r"the change of the pool \(prepare\) of the system s"),
     ],
 )
 def test_an_object_of_this_program_is_refused_before_it_is_sent(tmp_path: Path, system: System, what: str) -> None:

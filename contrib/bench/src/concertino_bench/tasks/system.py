@@ -97,13 +97,13 @@ class System:
         return cls(**given)
 
     def own_objects(self) -> list[str]:
-        """What of it is an object of this program, and is lost in `to_json`: its model, strategy, shortlist, change."""
+        """What of it is an object of this program, so that `to_json` loses it; in words."""
         from concertino import UsageError
 
         own = [] if isinstance(self.model, str) else ["model"]
-        own += ["prepare"] if self.prepare is not None else []
+        own += ["change of the pool (prepare)"] if self.prepare is not None else []
         try:
-            same = System.from_json({**self.to_json(), "model": "", "name": self.name})
+            same = System.from_json(self.to_json())
         except (UsageError, TypeError, ValueError, LookupError, AttributeError):
             return [*own, "strategy"]
         own += ["strategy"] if type(same.strategy) is not type(self.strategy) else []
