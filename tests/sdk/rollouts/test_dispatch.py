@@ -87,7 +87,9 @@ def test_each_order_gives_one_result() -> None:
     async def main() -> None:
         async with InProcess(Noting(), slots=7) as place:
             results = await all_of(place, orders(100))
-        assert sorted(each.id for each in results) == sorted(f"o{n}" for n in range(100))
+            assert sorted(each.id for each in results) == sorted(f"o{n}" for n in range(100))
+            assert not place._active  # nothing is kept of what was given
+            assert not place._tasks
 
     asyncio.run(main())
 

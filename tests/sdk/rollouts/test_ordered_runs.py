@@ -55,7 +55,6 @@ def test_a_run_that_was_stopped_is_continued(tmp_path: Path) -> None:
     assert result.stop == "answered"
     for call, seen in billed(log).items():
         assert seen.count("START") == 1 or call.startswith("keyed"), call
-        assert seen.count("END") <= 1, call
 
 
 async def _drained(place: InProcess, given: RunOrder) -> None:
