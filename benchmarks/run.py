@@ -27,7 +27,7 @@ from measure import Row, machine, merge, table
 HERE = Path(__file__).parent
 SCENARIOS = (
     "whole_runs", "startup", "overhead", "rounds", "waiting", "faults", "graphs", "pools", "clients", "search", "early",
-    "bench", "rollouts", "runs",
+    "bench", "rollouts", "runs", "places",
 )  # fmt: skip
 SPEED = {
     "local": "Local models against the `generate` of transformers",

@@ -2,8 +2,8 @@
 
 Every name below lives in the module of its noun and is imported at its first use, so `concertino --help` imports no
 executor. Further public packages: `concertino.strategies`, `concertino.executor`, `concertino.traces`,
-`concertino.plugins`, `concertino.schema`, `concertino.text`, `concertino.testing`; `concertino.events` are the events
-of a run.
+`concertino.rollouts`, `concertino.plugins`, `concertino.schema`, `concertino.text`, `concertino.testing`;
+`concertino.events` are the events of a run.
 """
 
 from importlib import import_module

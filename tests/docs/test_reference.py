@@ -212,7 +212,7 @@ def test_every_failure_class_is_in_the_table_of_retries() -> None:
 
 # -- names -----------------------------------------------------------------------------------------------------
 
-SUBPACKAGES = ("events", "executor", "plugins", "schema", "strategies", "testing", "text", "traces")
+SUBPACKAGES = ("events", "executor", "plugins", "rollouts", "schema", "strategies", "testing", "text", "traces")
 THROUGH_THE_ROOT = {"concertino.core", "concertino.members", "concertino.pool", "concertino.runs"}
 """Packages whose names users import from `concertino`."""
 PUBLIC = ["concertino", *(f"concertino.{name}" for name in SUBPACKAGES)]

@@ -35,6 +35,7 @@ distributions gives an equal pool. What a file cannot hold, such as code, is ref
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -111,6 +112,7 @@ def load_pool(path: Path, manager: PluginManager | None = None, *, trusted: bool
         PluginError: it names a provider that is failed or disabled.
     """
     data = read_document(path)
+    digest = digest_of(path)
     check_keys(str(path), data, KEYS, PoolError)
     require(path, data, "pool", trusted=trusted)
     manager = _configured(path, data, manager or _default_manager())
@@ -135,7 +137,13 @@ def load_pool(path: Path, manager: PluginManager | None = None, *, trusted: bool
         pool.actions  # noqa: B018 - two members of one visible name must be an error of this file
     # The pools made on the way have none; rendering, saving and locking need the one that loaded the members.
     pool._manager = manager
+    pool._file = path.absolute(), digest
     return pool
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file, as hex digits."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def save_pool(pool: Pool, path: Path, manager: PluginManager | None = None) -> None:

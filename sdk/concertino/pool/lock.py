@@ -32,7 +32,7 @@ def lock_pool(pool: Pool, path: Path, manager: PluginManager | None = None) -> N
     Raises:
         PoolError: the file cannot be written.
     """
-    write_document(path, _lock_of(pool, manager), suffix=".toml")
+    write_document(path, lock_of(pool, manager), suffix=".toml")
 
 
 def check_lock(pool: Pool, path: Path, manager: PluginManager | None = None) -> list[str]:
@@ -43,8 +43,12 @@ def check_lock(pool: Pool, path: Path, manager: PluginManager | None = None) -> 
     """
     if not path.exists():
         raise PoolError(f"{path}: file not found; `concertino pool lock` writes it")
-    locked = _read(path)
-    now = _lock_of(pool, manager)
+    return differences_from(_read(path), pool, manager)
+
+
+def differences_from(locked: dict[str, Any], pool: Pool, manager: PluginManager | None = None) -> list[str]:
+    """What differs between a pool and what `lock_of` gave of another one, in words."""
+    now = lock_of(pool, manager)
     differences = _provider_differences(locked["providers"], _providers(pool, manager, locked["providers"]))
     for name, fingerprint in locked["members"].items():
         if name not in now["members"]:
@@ -59,7 +63,8 @@ def check_lock(pool: Pool, path: Path, manager: PluginManager | None = None) -> 
     return differences
 
 
-def _lock_of(pool: Pool, manager: PluginManager | None) -> dict[str, Any]:
+def lock_of(pool: Pool, manager: PluginManager | None = None) -> dict[str, Any]:
+    """What a lock holds of a pool, as plain JSON data."""
     return {
         "pool": pool.id,
         "providers": _providers(pool, manager),

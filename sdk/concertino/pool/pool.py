@@ -94,6 +94,7 @@ class Pool:
         self._aliases = dict(aliases or {})
         self._manager = manager
         self._patterns = patterns
+        self._file: tuple[Path, str] | None = None
 
     @classmethod
     def of(cls, *members: Any, **roles: str) -> Pool:
@@ -185,6 +186,11 @@ class Pool:
     def manager(self) -> PluginManager | None:
         """The plugin manager that loaded installed members, None for a pool made by hand."""
         return self._manager
+
+    @property
+    def file(self) -> tuple[Path, str] | None:
+        """The file that this very pool was loaded from, and the SHA-256 of what was in it."""
+        return self._file
 
     @property
     def roles(self) -> dict[str, str]:

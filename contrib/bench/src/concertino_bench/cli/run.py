@@ -71,13 +71,35 @@ if TYPE_CHECKING:
 @click.option(
     "--redo", multiple=True, metavar="STOP", help="Do items again that ended so: model, deadline, unparsable, error."
 )
+@click.option(
+    "--on",
+    default="local",
+    show_default=True,
+    metavar="PLACE",
+    help="Where the runs happen: local, in this process; local:4, in four worker processes.",
+)
+@click.option(
+    "--env",
+    "env_from",
+    multiple=True,
+    metavar="NAME",
+    help="Environment variable that worker processes are given, such as OPENAI_API_KEY; may be repeated.",
+)
 @common_options
 def run_command(
-    file: Path | None, out: Path, no_traces: bool, redo: tuple[str, ...], as_json: bool, **options: Any
+    file: Path | None,
+    out: Path,
+    no_traces: bool,
+    redo: tuple[str, ...],
+    on: str,
+    env_from: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Run systems over tasks, many at once, and keep every result.
 
-    FILE is an evaluation in TOML; options override the file. The same command continues where it was interrupted.
+    FILE is an evaluation in TOML; options override the file. The same command continues where it was interrupted, also
+    with another --on. Worker processes get no keys but those named by --env.
 
     JSON: {"file", "items", "total", "missing", "stopped", "seconds", "usd", "broken",
     "systems": {NAME: {"right", "done"}}, "counterfactuals": [{"system", "change", "same", "items"}]}
@@ -106,6 +128,8 @@ def run_command(
             traces=None if no_traces else "",
             redo=redo,
             tasks=tasks,
+            on=on,
+            env_from=env_from,
             on_progress=shown,
         )
 

@@ -1,6 +1,7 @@
 """Running systems over tasks, and keeping the results.
 
 evaluation    what is run                evaluator     running it: bounded, resumable, within a limit of $
+item_work     what is done for one item, in this process or another
 files         evaluations as TOML        results_file  the items on disk
 services      what graders may use
 """

@@ -1,15 +1,14 @@
 """Running an evaluation: many items at once, each written the moment it is graded.
 
-    task, system, sample -> (world) -> Orchestrator.run -> grade -> Item -> results file
+    task, system, sample -> order -> (item_work, anywhere) -> Item -> results file
 
-The invariants: what is in the results file is never done again, and a run that a crashed process had begun is resumed
-from its trace, call by call. A system that breaks costs its own items and no others. The first item that cannot be
-written stops everything.
+The invariants: nothing here knows where the runs happen; what is in the results file is never done again, and a run
+that a crashed process had begun is resumed from its trace, call by call. A system that breaks costs its own items and
+no others. The first item that cannot be written stops everything.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import re
@@ -19,24 +18,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import concertino as ct
-from concertino.core.events import CallStarted
-from concertino.core.logs import logger_of
-from concertino.executor import Limits
+from concertino.rollouts import Rollouts, RunOrder, check_place, open_rollouts
 from concertino.schema import suggestion
 
-from concertino_bench.tasks.grade import Grade, Grader, Submission, Verdict
+from concertino_bench.tasks.grade import Grader, Verdict
 from concertino_bench.tasks.item import Item, Key
 from concertino_bench.tasks.system import System
-from concertino_bench.tasks.task import Task, TaskSet, TaskWorld
+from concertino_bench.tasks.task import Task, TaskSet
 
 from .evaluation import Evaluation
+from .item_work import ItemWork, item_of, order_of
 from .results_file import ResultsFile
-from .services import PoolServices, choose_graders, grading_pool
-
-logger = logger_of("bench")
+from .services import choose_graders, grading_pool
 
 
 @dataclass(frozen=True)
@@ -101,6 +96,8 @@ async def evaluate(
     redo: Sequence[str] = (),
     executor: ct.Executor | None = None,
     tasks: Sequence[tuple[Task, TaskSet]] | None = None,
+    on: str = "",
+    env_from: Sequence[str] = (),
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:
     """Run an evaluation, or continue it.
@@ -114,15 +111,20 @@ async def evaluate(
         redo: which finished items are done again: a stop reason such as `model`, a verdict, or `error`.
         tasks: those of the evaluation, if they are loaded already.
         executor: shared with others; by default the evaluation has its own.
+        on: where the runs happen, `local` or `local:4` (worker processes); in this process by default.
+        env_from: environment variables that worker processes are given beside harmless ones.
 
     Raises:
         UsageError: a task set cannot be read, tasks, systems, graders and pool do not fit together, or the file belongs
-            to another evaluation. Nothing has run.
+            to another evaluation, or a worker process cannot get what the runs need. Nothing has run.
     """
     _check_redo(redo)
+    check_place(on)
     tasks = evaluation.tasks() if tasks is None else tasks
     chosen = choose_graders([task for task, _ in tasks], graders, evaluation.grader)
-    jury = grading_pool(pool, list({id(grader): grader for grader in chosen.values()}.values()))
+    used = {grader.name: grader for grader in chosen.values()}
+    jury = grading_pool(pool, list(used.values()))
+    sets = {home.name: home for _, home in tasks}
     pools = {system.name: _pool_of(system, pool) for system in evaluation.systems}
     if evaluation.max_usd is not None:
         # An unpriced request counts as 0 $, so the limit would never be reached.
@@ -138,141 +140,77 @@ async def evaluate(
         "versions": {name: version(name) for name in ("concertino", "concertino-bench")},
     }
     folder = None if traces is None else Path(traces or Path(out).with_suffix(".traces"))
-    with ResultsFile(out, header, tuple(redo)) as file:
-        # One run may call several members at once; the executor must not be what limits `concurrency` runs.
-        own = executor or ct.Executor(limits=Limits(calls=max(256, 4 * concurrency)))
-        runner = _Runner(evaluation, pools, jury, chosen, file, folder, own, on_progress, total=0)
-        try:
-            return await runner.run(tasks, concurrency)
-        finally:
-            if executor is None:
-                await own.aclose()
+    if executor is not None and check_place(on):
+        raise ct.UsageError(f"executor: it cannot be shared with other processes; leave it out, or on={on!r}")
+    work = ItemWork(
+        evaluation,
+        pool,
+        pools,
+        list(used.values()),
+        jury,
+        sets,
+        folder,
+        Path(out).parent,
+        executor,
+        concurrency,
+        chosen,
+    )
+    async with open_rollouts(on, work, slots=concurrency, env_from=env_from) as rollouts:
+        with ResultsFile(out, header, tuple(redo)) as file:
+            return await _Runner(evaluation, file, on_progress).run(tasks, rollouts)
 
 
 @dataclass
 class _Runner:
     evaluation: Evaluation
-    pools: dict[str, ct.Pool]
-    jury: ct.Pool
-    graders: dict[str, Grader]
     file: ResultsFile
-    folder: Path | None
-    executor: ct.Executor
     on_progress: Callable[[Progress], None] | None
-    total: int
+    total: int = 0
     stopped: str = ""
     usd: float = 0.0
     unpriced: int = 0
     fresh: int = 0
     began: float = 0.0
 
-    async def run(self, tasks: Sequence[tuple[Task, TaskSet]], concurrency: int) -> Outcome:
+    async def run(self, tasks: Sequence[tuple[Task, TaskSet]], rollouts: Rollouts) -> Outcome:
         self.began = time.monotonic()
         of = self.evaluation
         self.total = sum(len(of.systems_of(place)) for place in range(len(tasks))) * of.samples
         self.right = {system.name: [0, 0] for system in self.evaluation.systems}
+        self.ordered: dict[str, tuple[Key, Task]] = {}
         for item in self.file.items.values():
             self._count(item)
         self._tell(None)
-        todo = self._todo(tasks)
-        async with asyncio.TaskGroup() as group:
-            # The workers share one iterator: nothing awaits inside it, so no item is taken twice.
-            for _ in range(min(concurrency, max(1, self.total - len(self.file.items)))):
-                group.create_task(self._work(todo))
+        async with contextlib.aclosing(rollouts.submit(self._orders(tasks))) as results:
+            async for result in results:
+                key, task = self.ordered.pop(result.id)
+                item = item_of(result) or Item.of_failure(key, task, result.detail)
+                # Not caught: what cannot be written would be paid for and lost, so it ends all work.
+                self.file.append(item)
+                self.fresh += 1
+                self._count(item)
+                self._tell(item)
         return Outcome(self.file.path, list(self.file.items.values()), self.total, self.stopped)
 
-    def _todo(self, tasks: Sequence[tuple[Task, TaskSet]]) -> Iterator[tuple[Key, System, Task, TaskSet]]:
-        """The items that are left, in the order in which they are done."""
+    def _orders(self, tasks: Sequence[tuple[Task, TaskSet]]) -> Iterator[RunOrder]:
+        """The items that are left, in the order in which they are begun, until the money is spent."""
+        limit = self.evaluation.max_usd
+        for key, task, home in self._todo(tasks):
+            if limit is not None and self.usd >= limit:
+                self.stopped = f"{self.usd:.4f} $ are spent, of max_usd={limit:g}"
+                return
+            order = order_of(run_id_of(key, self.file.nonce), key, task, home, self.evaluation.seed)
+            self.ordered[order.id] = key, task
+            yield order
+
+    def _todo(self, tasks: Sequence[tuple[Task, TaskSet]]) -> Iterator[tuple[Key, Task, TaskSet]]:
         # Task by task and not system by system, so that an unfinished file compares systems on the same tasks.
         for sample in range(self.evaluation.samples):
             for place, (task, home) in enumerate(tasks):
                 for system in self.evaluation.systems_of(place):
                     key = Key(system.name, task.id, sample)
                     if key not in self.file.items:
-                        yield key, system, task, home
-
-    async def _work(self, todo: Iterator[tuple[Key, System, Task, TaskSet]]) -> None:
-        for key, system, task, home in todo:
-            limit = self.evaluation.max_usd
-            if limit is not None and self.usd >= limit:
-                self.stopped = f"{self.usd:.4f} $ are spent, of max_usd={limit:g}"
-                return
-            item = await self._item(key, system, task, home)
-            # Not caught: what cannot be written would be paid for and lost, so the task group ends all work.
-            self.file.append(item)
-            self.fresh += 1
-            self._count(item)
-            self._tell(item)
-
-    async def _item(self, key: Key, system: System, task: Task, home: TaskSet) -> Item:
-        """Run and grade one item. An exception in here is the failure of this item alone."""
-        run_id = run_id_of(key, self.file.nonce)
-        try:
-            world = home.world(task) if home.world is not None else None
-            pool = self.pools[system.name]
-            if world is not None:
-                pool = pool.adding(*world.members())
-            pool, owners = self.evaluation.pool_of(system, pool, task)
-            run, record = await self._run(run_id, key, system, task, pool, world is None)
-            async with PoolServices(self.executor, self.jury, f"grading-{run_id}") as desk:
-                grade = await self._grade(task, run, record, world, desk)
-                trace = self._shown(run.path)
-                return Item.of_run(
-                    key, task, grade, run, pool, graded=desk.usage, trace=trace, record=record, owners=owners
-                )
-        except Exception as error:
-            logger.debug("%s broke on %s", system.name, task.id, exc_info=True)
-            return Item.of_failure(key, task, f"{type(error).__name__}: {error}")
-
-    async def _run(
-        self, run_id: str, key: Key, system: System, task: Task, pool: ct.Pool, resumable: bool
-    ) -> tuple[ct.Run, ct.Trace | None]:
-        """A run, and its whole trace if an earlier process had begun it."""
-        sampling = system.sampling or ct.Sampling()
-        seed = self.evaluation.seed if sampling.seed is None else sampling.seed
-        sampling = sampling.with_(seed=seed + key.sample)
-        orchestrator = ct.Orchestrator(
-            system.model,
-            system.strategy,
-            executor=self.executor,
-            sampling=sampling,
-            eager=system.eager,
-            arrange=system.shortlist,
-        )
-        path = None if self.folder is None else self.folder / f"{run_id}.trace.jsonl"
-        if path is not None and path.exists():
-            # A world's state is not in the trace: replayed observations would meet a world in which nothing was done.
-            if resumable:
-                with contextlib.suppress(ct.TraceError, ct.UsageError):
-                    # "recall": the run may be finished and only its grade lost; then nothing is asked again.
-                    return await orchestrator.resume(path, pool=pool, finished="recall"), ct.Trace.load(path)
-            # A new run refuses to write to a path that is taken.
-            path.unlink(missing_ok=True)
-        budget = self.evaluation.budget
-        return await orchestrator.run(task.question, pool=pool, budget=budget, trace=path, run_id=run_id), None
-
-    def _shown(self, path: Path | None) -> str:
-        """The path of a trace, relative to the folder of the results file where possible, so that both can be moved."""
-        if path is None or self.folder is None:
-            return ""
-        home = self.file.path.parent
-        return str(path.relative_to(home) if path.is_relative_to(home) else path)
-
-    async def _grade(
-        self, task: Task, run: ct.Run, record: ct.Trace | None, world: TaskWorld | None, desk: PoolServices
-    ) -> Grade:
-        # With a world the state decides, and it may be right though nothing was said.
-        if run.answer is None and world is None:
-            detail = f" ({run.detail})" if run.detail else ""
-            return Grade(Verdict.UNPARSABLE, f"no answer: {run.stop}{detail}", task.answers)
-        state = world.state() if world is not None else None
-        submission = Submission(run.answer or "", calls_of(run, record), state, run.stop)
-        try:
-            return await self.graders[task.id].grade(task, submission, desk)
-        except Exception as error:
-            # The run is paid for and kept; `redo=["unparsable"]` has it done again once the grader is mended.
-            logger.exception("grading %s", task.id)
-            return Grade(Verdict.UNPARSABLE, f"the grader failed: {type(error).__name__}: {error}", task.answers)
+                        yield key, task, home
 
     def _count(self, item: Item) -> None:
         self.usd += item.usage.usd + item.graded.usd
@@ -287,27 +225,6 @@ class _Runner:
             seconds = time.monotonic() - self.began
             done = len(self.file.items)
             self.on_progress(Progress(done, self.total, self.fresh, right, self.usd, seconds, item, self.unpriced))
-
-
-def calls_of(run: ct.Run, record: ct.Trace | None = None) -> list[dict[str, Any]]:
-    """The calls of a run's plans in order, with the arguments that they ran with.
-
-    Args:
-        record: the trace of a resumed run, whose events leave out how finished calls had begun.
-    """
-    ran = {event.call_id: event.arguments for event in run.events if isinstance(event, CallStarted)}
-    if record is not None:
-        # A resumed run tells only results for the calls that were finished, so their arguments come from the trace.
-        ran |= {each["id"]: each["arguments"] for each in record.of_kind("intent")}
-    return [
-        {
-            "name": call.name,
-            "arguments": ran.get(seen.call_id, call.to_json()["arguments"]),
-            "status": seen.status.value,
-        }
-        for round_ in run.rounds
-        for call, seen in zip(round_.plan.calls, round_.observations, strict=True)
-    ]
 
 
 def run_id_of(key: Key, nonce: str) -> str:

@@ -77,6 +77,38 @@ class System:
             **({"change": self.change} if self.change else {}),
         }
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> System:
+        """The inverse of `to_json`, for a system without objects of its own.
+
+        Raises:
+            UsageError: its strategy is not installed.
+        """
+        from concertino import Sampling, Shortlist
+        from concertino.strategies.built_in import installed_strategy
+
+        given = dict(data)
+        if not isinstance(strategy := given["strategy"], str):
+            given["strategy"] = installed_strategy(strategy["name"]).from_json(strategy)
+        if (sampling := given.get("sampling")) is not None:
+            given["sampling"] = Sampling(**{**sampling, "stop": tuple(sampling.get("stop", ()))})
+        if given.get("shortlist"):
+            given["shortlist"] = Shortlist.parse(given["shortlist"])
+        return cls(**given)
+
+    def own_objects(self) -> list[str]:
+        """What of it is an object of this program, so that `to_json` loses it; in words."""
+        from concertino import UsageError
+
+        own = [] if isinstance(self.model, str) else ["model"]
+        own += ["change of the pool (prepare)"] if self.prepare is not None else []
+        try:
+            same = System.from_json(self.to_json())
+        except (UsageError, TypeError, ValueError, LookupError, AttributeError):
+            return [*own, "strategy"]
+        own += ["strategy"] if type(same.strategy) is not type(self.strategy) else []
+        return own + (["shortlist"] if same.shortlist != self.shortlist else [])
+
 
 def with_counterfactuals(systems: Iterable[System]) -> list[System]:
     """Each system as it is, with the order of the pool reversed, and with its descriptions permuted."""

@@ -1,0 +1,273 @@
+"""What is done for one item, wherever that is: the task's world, the run, the grade.
+
+    order -> (world) -> Orchestrator.run -> grade -> Item, as the data of the result
+
+The invariants: an exception in here is the failure of one item; a run that was begun before is continued, or read if it
+has ended, so that nothing of it is paid for twice; and the work made again in another process gives the same items, or
+is refused there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self, cast
+
+import concertino as ct
+from concertino.core.events import CallStarted
+from concertino.core.logs import logger_of
+from concertino.executor import Limits
+from concertino.rollouts import PoolReference, RunOrder, RunResult, Work, run_once
+
+from concertino_bench.tasks.grade import Grade, Grader, Submission, Verdict
+from concertino_bench.tasks.installed import installed_graders, installed_task_sets
+from concertino_bench.tasks.item import Item, Key
+from concertino_bench.tasks.system import System
+from concertino_bench.tasks.task import Task, TaskSet, TaskWorld
+
+from .evaluation import Evaluation, Selection
+from .services import PoolServices, choose_graders, grading_pool
+
+logger = logger_of("bench")
+
+
+def order_of(run_id: str, key: Key, task: Task, home: TaskSet, seed: int) -> RunOrder:
+    """The order of an item."""
+    data = {each.name: getattr(task, each.name) for each in fields(Task)}
+    return RunOrder(
+        task={"set": home.name, "system": key.system, "task": data}, sample=key.sample, seed=seed, id=run_id
+    )
+
+
+def item_of(result: RunResult) -> Item | None:
+    """The item of a result; None where the order has failed as a whole."""
+    return Item.from_json(result.data) if result.status == "done" else None
+
+
+class ItemWork(Work):
+    """Makes items.
+
+    Args:
+        evaluation: whose systems, budget and drawings count.
+        pool: that of the evaluation.
+        pools: of each system.
+        graders: who may grade.
+        jury: the pool that graders use.
+        sets: the homes of the tasks, by name.
+        folder: of the traces; None keeps none.
+        home: the folder of the results file.
+        executor: shared with others; by default the work has its own.
+        concurrency: runs at once.
+        chosen: by task id, who grades it, where that is known already.
+    """
+
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        pool: ct.Pool,
+        pools: Mapping[str, ct.Pool],
+        graders: Sequence[Grader],
+        jury: ct.Pool,
+        sets: Mapping[str, TaskSet],
+        folder: Path | None,
+        home: Path,
+        executor: ct.Executor | None = None,
+        concurrency: int = 16,
+        chosen: Mapping[str, Grader] | None = None,
+    ) -> None:
+        self.evaluation, self.pool, self.pools = evaluation, pool, pools
+        self.graders, self.jury, self.sets = graders, jury, sets
+        self.folder, self.home, self.concurrency = folder, home, concurrency
+        self._chosen = chosen or {}
+        self.systems = {system.name: system for system in evaluation.systems}
+        # One run may call several members at once; the executor must not be what limits `concurrency` runs.
+        self._own = None if executor else ct.Executor(limits=Limits(calls=max(256, 4 * concurrency)))
+        self.executor = cast("ct.Executor", executor or self._own)
+        self._written: TemporaryDirectory[str] | None = None
+
+    async def perform(self, order: RunOrder) -> RunResult:
+        """Run and grade one item."""
+        task = Task(**order.task["task"])
+        key = Key(order.task["system"], task.id, order.sample)
+        item = await self._item(order, key, task, self.sets.get(order.task["set"]))
+        return RunResult(order.id, answer=item.answer, stop=item.stop, usage=item.usage, data=item.to_json())
+
+    async def aclose(self) -> None:
+        """Close its own executor."""
+        if self._own is not None:
+            await self._own.aclose()
+        if self._written is not None:
+            self._written.cleanup()
+
+    # -- one item ------------------------------------------------------------------------------------------------------
+
+    async def _item(self, order: RunOrder, key: Key, task: Task, home: TaskSet | None) -> Item:
+        system = self.systems[key.system]
+        try:
+            world = home.world(task) if home is not None and home.world is not None else None
+            pool = self.pools[system.name]
+            if world is not None:
+                pool = pool.adding(*world.members())
+            pool, owners = self.evaluation.pool_of(system, pool, task)
+            run, record = await self._run(order, system, task, pool, world is None)
+            async with PoolServices(self.executor, self.jury, f"grading-{order.id}") as desk:
+                grade = await self._grade(task, run, record, world, desk)
+                trace = self._shown(run.path)
+                return Item.of_run(
+                    key, task, grade, run, pool, graded=desk.usage, trace=trace, record=record, owners=owners
+                )
+        except Exception as error:
+            logger.debug("%s broke on %s", system.name, task.id, exc_info=True)
+            return Item.of_failure(key, task, f"{type(error).__name__}: {error}")
+
+    async def _run(
+        self, order: RunOrder, system: System, task: Task, pool: ct.Pool, resumable: bool
+    ) -> tuple[ct.Run, ct.Trace | None]:
+        """A run, and its whole trace if an earlier process had begun it."""
+        sampling = system.sampling or ct.Sampling()
+        seed = self.evaluation.seed if sampling.seed is None else sampling.seed
+        leader = ct.Orchestrator(
+            system.model,
+            system.strategy,
+            executor=self.executor,
+            sampling=sampling.with_(seed=seed + order.sample),
+            eager=system.eager,
+            arrange=system.shortlist,
+        )
+        path = None if self.folder is None else self.folder / f"{order.id}.trace.jsonl"
+        if path is not None and not resumable:
+            # A world's state is not in the trace: replayed observations would meet a world in which nothing was done.
+            path.unlink(missing_ok=True)
+        budget = self.evaluation.budget
+        try:
+            run, known = await run_once(leader, task.question, pool, path, run_id=order.id, budget=budget)
+        except ct.TraceError:
+            # What is damaged at its head, or of another set-up, is begun anew.
+            if path is None or not path.exists():
+                raise
+            path.unlink(missing_ok=True)
+            run, known = await run_once(leader, task.question, pool, path, run_id=order.id, budget=budget)
+        return run, ct.Trace.load(path) if known and path is not None else None
+
+    def _shown(self, path: Path | None) -> str:
+        """The path of a trace, relative to the folder of the results file where possible, so that both can be moved."""
+        if path is None or self.folder is None:
+            return ""
+        return str(path.relative_to(self.home) if path.is_relative_to(self.home) else path)
+
+    async def _grade(
+        self, task: Task, run: ct.Run, record: ct.Trace | None, world: TaskWorld | None, desk: PoolServices
+    ) -> Grade:
+        # With a world the state decides, and it may be right though nothing was said.
+        if run.answer is None and world is None:
+            detail = f" ({run.detail})" if run.detail else ""
+            return Grade(Verdict.UNPARSABLE, f"no answer: {run.stop}{detail}", task.answers)
+        state = world.state() if world is not None else None
+        submission = Submission(run.answer or "", calls_of(run, record), state, run.stop)
+        try:
+            grader = self._chosen.get(task.id)
+            if grader is None:
+                grader = choose_graders([task], self.graders, self.evaluation.grader)[task.id]
+            return await grader.grade(task, submission, desk)
+        except Exception as error:
+            # The run is paid for and kept; `redo=["unparsable"]` has it done again once the grader is mended.
+            logger.exception("grading %s", task.id)
+            return Grade(Verdict.UNPARSABLE, f"the grader failed: {type(error).__name__}: {error}", task.answers)
+
+    # -- in another process --------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """What the same work is made of elsewhere.
+
+        Raises:
+            UsageError: a system, grader, set or pool is an object of this program, which cannot be named.
+        """
+        self._refuse_own_objects()
+        if self._written is None:
+            self._written = TemporaryDirectory(prefix="concertino-pools-")
+        of = self.evaluation
+        return {
+            "systems": [system.to_json() for system in of.systems],
+            "seed": of.seed,
+            "budget": of.budget.to_json(),
+            "grader": of.grader,
+            "unseen": list(of.unseen),
+            "pool": PoolReference.of(self.pool, Path(self._written.name)).to_json(),
+            "pools": {name: pool.id for name, pool in self.pools.items()},
+            "graders": [grader.name for grader in self.graders],
+            "sets": [name for name, home in self.sets.items() if home.world is not None],
+            "folder": None if self.folder is None else str(self.folder),
+            "home": str(self.home),
+            "concurrency": self.concurrency,
+        }
+
+    def _refuse_own_objects(self) -> None:
+        named = {grader.name: type(grader) for grader in installed_graders()}
+        own = [f"the grader {g.name}" for g in self.graders if named.get(g.name) is not type(g)]
+        sets = installed_task_sets()
+        worlds = [home for home in self.sets.values() if home.world is not None]
+        own += [f"the task set {home.name}" for home in worlds if home.name not in sets]
+        own += [f"the {what} of the system {s.name}" for s in self.evaluation.systems for what in s.own_objects()]
+        if own:
+            raise ct.UsageError(
+                f"{own[0]} is an object of this program, which worker processes cannot load by name; publish it in a "
+                "plugin, or run in this process (on='local')"
+            )
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The same work in another process.
+
+        Raises:
+            PoolError: the pool is another one here.
+            UsageError: something is not installed here.
+        """
+        pool = PoolReference.from_json(data["pool"]).load()
+        systems = [System.from_json(each) for each in data["systems"]]
+        sets = installed_task_sets() if data["sets"] else {}
+        graders = [each for each in installed_graders() if each.name in data["graders"]]
+        missing = {*data["graders"], *data["sets"]} - {*sets, *(grader.name for grader in graders)}
+        if missing:
+            raise ct.UsageError(f"not installed here: {', '.join(sorted(missing))}; install the same distributions")
+        pools = {system.name: system.pool(pool) for system in systems}
+        for name, own in pools.items():
+            if own.id != data["pools"][name]:
+                raise ct.PoolError(f"the pool of the system {name} is another one here; install the same distributions")
+        nowhere = Selection(TaskSet("ordered", "Tasks that come with their orders.", lambda: iter(())))
+        evaluation = Evaluation(
+            [nowhere],
+            systems,
+            seed=data["seed"],
+            budget=ct.Budget(**data["budget"]),
+            grader=data["grader"],
+            unseen=tuple(data["unseen"]),
+        )
+        folder = None if data["folder"] is None else Path(data["folder"])
+        known = {name: sets[name] for name in data["sets"]}
+        jury = grading_pool(pool, graders)
+        return cls(
+            evaluation, pool, pools, graders, jury, known, folder, Path(data["home"]), concurrency=data["concurrency"]
+        )
+
+
+def calls_of(run: ct.Run, record: ct.Trace | None = None) -> list[dict[str, Any]]:
+    """The calls of a run's plans in order, with the arguments that they ran with.
+
+    Args:
+        record: the trace of a resumed run, whose events leave out how finished calls had begun.
+    """
+    ran = {event.call_id: event.arguments for event in run.events if isinstance(event, CallStarted)}
+    if record is not None:
+        # A resumed run tells only results for the calls that were finished, so their arguments come from the trace.
+        ran |= {each["id"]: each["arguments"] for each in record.of_kind("intent")}
+    return [
+        {
+            "name": call.name,
+            "arguments": ran.get(seen.call_id, call.to_json()["arguments"]),
+            "status": seen.status.value,
+        }
+        for round_ in run.rounds
+        for call, seen in zip(round_.plan.calls, round_.observations, strict=True)
+    ]

@@ -1,0 +1,34 @@
+"""Many runs: orders go in, results come out, wherever the runs happen.
+
+run_order       what is to be run, and what came of it     ordered_work    how one order is carried out
+dispatch        back-pressure, shares, priorities, joins   in_process_runs runs on this event loop
+worker_pool     runs in processes of this machine          run_worker      the program of such a process
+pool_reference  a pool for another process                 place           which of these a word names
+
+Invariant: whoever orders runs sees no difference between the places but the time that they take.
+"""
+
+from __future__ import annotations
+
+from .dispatch import Rollouts, RolloutsError
+from .in_process_runs import InProcess
+from .ordered_work import OrderedRuns, Work, run_once
+from .place import check_place, open_rollouts
+from .pool_reference import PoolReference
+from .run_order import RunOrder, RunResult
+from .worker_pool import Processes
+
+__all__ = [
+    "InProcess",
+    "OrderedRuns",
+    "PoolReference",
+    "Processes",
+    "Rollouts",
+    "RolloutsError",
+    "RunOrder",
+    "RunResult",
+    "Work",
+    "check_place",
+    "open_rollouts",
+    "run_once",
+]
