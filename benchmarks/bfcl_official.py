@@ -24,15 +24,31 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from concertino_bench.graders.bfcl_dialects import dialect_of, read_dialect
+from concertino_bench.graders.bfcl_dialects import dialect_of, read_dialect, underscored
 from concertino_bench.graders.bfcl_rules import fault, language_of
 
-CATEGORIES = (
-    "simple_python multiple parallel parallel_multiple live_simple live_multiple live_parallel live_parallel_multiple "
-    "simple_java simple_javascript"
-).split()
+CATEGORIES = [
+    "simple_python",
+    "multiple",
+    "parallel",
+    "parallel_multiple",
+    "live_simple",
+    "live_multiple",
+    "live_parallel",
+    "live_parallel_multiple",
+    "simple_java",
+    "simple_javascript",
+]
 DATA = "berkeley-function-call-leaderboard/bfcl_eval/data"
-OLD_CATEGORIES = "simple multiple_function parallel_function parallel_multiple_function java javascript".split()
+OLD_CATEGORIES = [
+    "simple",
+    "multiple_function",
+    "parallel_function",
+    "parallel_multiple_function",
+    "java",
+    "javascript",
+    "relevance",
+]
 OLD_DATA = "berkeley-function-call-leaderboard/data"
 # The last commit of the day on which the recorded outputs were scored.
 OLD_COMMIT = "de8307b415d5e609be141e38f954a2850be4a4d5"
@@ -66,8 +82,8 @@ def cases(checkout: Path, count: int) -> Iterator[dict[str, Any]]:
 def _rows(checkout: Path, category: str) -> list[dict[str, Any]]:
     folder = checkout / DATA
     name = f"BFCL_v4_{category}.json"
-    questions = [json.loads(line) for line in (folder / name).read_text().splitlines() if line.strip()]
-    answers = [json.loads(line) for line in (folder / "possible_answer" / name).read_text().splitlines() if line.strip()]
+    questions = _lines(folder / name)
+    answers = _lines(folder / "possible_answer" / name)
     gold = {row["id"]: row["ground_truth"] for row in answers}
     return [
         {
@@ -305,20 +321,21 @@ WRAPPINGS: tuple[Callable[[str], str], ...] = (
 
 def ours(case: dict[str, Any]) -> str:
     """Why a case is wrong, by our grader; empty where it is right."""
-    underscored = case["model"] == "underscored"
     try:
         calls = case["calls"]
         calls = read_dialect(case["text"], "prompted", case["language"]) if calls is None else calls
     except ValueError as error:
         return str(error)
-    return fault(calls, case["gold"], case["functions"], case["category"], underscored)
+    return fault(calls, case["gold"], case["functions"], case["category"], case["model"] == "underscored")
 
 
 def theirs(made: list[dict[str, Any]], checkout: Path, python: str) -> list[bool | None]:
     """The verdicts of the published checker."""
     program = Path(__file__).with_name("bfcl_published.py")
     lines = "".join(json.dumps(case) + "\n" for case in made)
-    done = subprocess.run([python, str(program), str(checkout)], input=lines, capture_output=True, text=True)
+    done = subprocess.run(
+        [python, str(program), str(checkout)], input=lines, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise SystemExit(f"the published checker did not run:\n{done.stderr[-2000:]}")
     return [json.loads(line) for line in done.stdout.splitlines() if line in ("true", "false", "null")]
@@ -361,30 +378,32 @@ def recorded(results: Path, checkout: Path) -> None:
     print(f"{'model':48} {'rows':>6} {'ours':>6} {'theirs':>6} {'differ':>6}  dialect")
     for folder in sorted((results / "2024-08-11" / "result").iterdir()):
         counts: collections.Counter[str] = collections.Counter()
+        dialect = dialect_of(folder.name)
         for category in OLD_CATEGORIES:
             score = _lines(results / "2024-08-11" / "score" / folder.name / f"{category}_score.json")
-            wrong = {row["id"] for row in score[1:]}
+            wrong, names = {row["id"] for row in score[1:]}, underscored(dialect)
             said = _lines(folder / f"gorilla_openfunctions_v1_test_{category}_result.json")
             for number, (row, (functions, gold)) in enumerate(zip(said, tasks[category], strict=True), 1):
                 try:
-                    calls = read_dialect(row["result"], dialect_of(folder.name), language_of(category))
-                    right = not fault(calls, gold, functions, category, None)
+                    calls = read_dialect(row["result"], dialect, language_of(category))
                 except ValueError:
-                    right = False
+                    calls = []
+                right = not calls if category == "relevance" else not fault(calls, gold, functions, category, names)
                 counts.update(rows=1, ours=right, theirs=number not in wrong, differ=right is (number in wrong))
         mine, other = (100 * counts[name] / counts["rows"] for name in ("ours", "theirs"))
         worst = max(worst, abs(mine - other))
         line = f"{folder.name:48} {counts['rows']:6} {mine:6.2f} {other:6.2f} {counts['differ']:6}"
-        print(f"{line}  {dialect_of(folder.name)}")
+        print(f"{line}  {dialect}")
     print(f"farthest apart: {worst:.2f} points")
 
 
 def _old_rows(checkout: Path, category: str) -> list[tuple[list[Any], list[Any]]]:
     name = f"gorilla_openfunctions_v1_test_{category}.json"
-    questions, answers = (
-        [json.loads(line) for line in _show(checkout, f"{OLD_DATA}/{folder}{name}").splitlines() if line.strip()]
-        for folder in ("", "possible_answer/")
-    )
+    questions = _parsed(_show(checkout, f"{OLD_DATA}/{name}"))
+    # What was called "relevance" then is right without a call.
+    if category == "relevance":
+        return [([], [])] * len(questions)
+    answers = _parsed(_show(checkout, f"{OLD_DATA}/possible_answer/{name}"))
     rows = []
     for question, answer in zip(questions, answers, strict=True):
         functions = question["function"] if isinstance(question["function"], list) else [question["function"]]
@@ -403,7 +422,12 @@ def _show(checkout: Path, path: str) -> str:
 
 
 def _lines(path: Path) -> list[Any]:
-    return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+    return _parsed(path.read_text())
+
+
+def _parsed(text: str) -> list[Any]:
+    # Not splitlines(): texts hold other line ends.
+    return [json.loads(line) for line in text.split("\n") if line.strip()]
 
 
 def main() -> None:

@@ -23,8 +23,8 @@ class _Names(dict):
         return types.SimpleNamespace(underscore_to_dot=name == "underscored")
 
 
-def _published(checkout: Path) -> tuple[Any, Any, Any, Any]:
-    """The published reader, format check and checker, and the languages."""
+def _published(checkout: Path) -> tuple[Any, Any, Any]:
+    """The published reader, format check and checker."""
     sys.path.insert(0, str(checkout / "berkeley-function-call-leaderboard"))
     models = types.ModuleType("bfcl_eval.constants.model_config")
     models.MODEL_CONFIG_MAPPING = _Names()  # type: ignore[attr-defined]
@@ -44,11 +44,12 @@ def _published(checkout: Path) -> tuple[Any, Any, Any, Any]:
         verdict = ast_checker(case["functions"], calls, case["gold"], language, case["category"], case["model"])
         return bool(verdict["valid"])
 
-    return read, is_function_calling_format_output, check, Language
+    return read, is_function_calling_format_output, check
 
 
 def main() -> None:
-    read, formed, check, _ = _published(Path(sys.argv[1]))
+    """Give a verdict per line of the standard input."""
+    read, formed, check = _published(Path(sys.argv[1]))
     for line in sys.stdin:
         case = json.loads(line)
         verdict: bool | None = False
@@ -56,11 +57,13 @@ def main() -> None:
         try:
             calls = read(case["text"], case["language"]) if calls is None else calls
             read_well = formed(calls)
-        except Exception:  # noqa: BLE001 - the published runner counts any error of its reader as wrong
+        # The published runner counts any error of its reader as wrong.
+        except Exception:
             read_well = False
         try:
             verdict = read_well and check(case, calls)
-        except Exception:  # noqa: BLE001 - here the published runner would end, so there is no verdict
+        # Here the published runner would end, so there is no verdict.
+        except Exception:
             verdict = None
         print(json.dumps(verdict), flush=False)
 

@@ -110,7 +110,9 @@ def _hermes(text: str, language: str) -> list[Any]:
 
 def _qwen(text: str, language: str) -> list[Any]:
     """What stands between tags that have lines of their own."""
-    return [_named(json.loads(part), "python") for part in re.findall(r"<tool_call>\n(.*?)\n</tool_call>", text, re.DOTALL)]
+    return [
+        _named(json.loads(part), "python") for part in re.findall(r"<tool_call>\n(.*?)\n</tool_call>", text, re.DOTALL)
+    ]
 
 
 def _granite(text: str, language: str) -> list[Any]:
@@ -146,25 +148,31 @@ def _named(value: Any, language: str) -> dict[str, Any]:
 # -- calls as source ---------------------------------------------------------------------------------------------------
 
 
-def _listed(text: str, language: str) -> list[Any]:
-    """A list of calls, and nothing else."""
+def _listed(text: str, language: str, *, empty: bool = False) -> list[Any]:
+    """A list of calls, and nothing else.
+
+    In August 2024 a call without named arguments was none; `empty` takes it.
+    """
     if language != "python":
         # The brackets of the list are cut off unseen.
         return list(read_source_call(text[1:-1], language))
     body = ast.parse(text, mode="eval").body
     if not isinstance(body, (ast.List, ast.Tuple, ast.Set)):
         raise ValueError(f"a {type(body).__name__}, expected a list of calls")
-    return [_call(each) for each in body.elts]
+    calls = [_call(each) for each in body.elts]
+    if not empty and not all(next(iter(call.values())) for call in calls):
+        raise ValueError("a call without a named argument")
+    return calls
 
 
-def _bracketed(text: str, language: str, blank: str = "") -> list[Any]:
-    text = text if text.startswith("[") else f"[{blank}{text}"
-    return _listed(text if text.endswith("]") else f"{text}{blank}]", language)
+def _bracketed(text: str, language: str, *, empty: bool = False) -> list[Any]:
+    text = text if text.startswith("[") else f"[{text}"
+    return _listed(text if text.endswith("]") else f"{text}]", language, empty=empty)
 
 
 def _prompted(text: str, language: str) -> list[Any]:
     """Backticks, line ends and blanks around the text are dropped, brackets are added: the handlers of BFCL v4."""
-    return _bracketed(text.strip("`\n "), language)
+    return _bracketed(text.strip("`\n "), language, empty=True)
 
 
 def _unquoted(text: str, language: str) -> list[Any]:
@@ -297,6 +305,14 @@ DIALECTS: Mapping[str, Reader] = {
     "xlam": _xlam,
 }
 """The readers by name."""
+# Models with these are given names with `_` for `.`, but for some; all others see the names as they are.
+_FREE_NAMES = frozenset(("auto", "native", "hermes", "qwen", "granite", "glm", "xlam"))
+
+
+def underscored(dialect: str) -> bool | None:
+    """Whether names are written with `_` for `.`, for `bfcl_rules.fault`; None where both are taken."""
+    return None if dialect in _FREE_NAMES else False
+
 
 # A part of a model's name, and the dialect of its handler in August 2024; the first that occurs counts.
 _FAMILIES = (

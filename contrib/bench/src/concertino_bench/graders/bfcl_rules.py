@@ -1,6 +1,6 @@
 """The verdicts of BFCL's published checker on calls that are already read, rule by rule.
 
-They differ from `call-match` on purpose: a type of Python must be the schema's (an integer is no float inside a list), a
+They differ from `call-match` on purpose: a value's type must be the schema's (an integer is no float inside a list), a
 required argument must be given whatever the gold says, accepted calls take the first call that fits, in order, and a
 value whose type is the gold's and not the schema's is compared as it stands. What looks odd here is odd there: the
 empty list fits a gold that holds `""`.
@@ -149,7 +149,9 @@ def _typed(value: Any, accepted: Sequence[Any], kind: type, inner: type | None) 
         if inner is None:
             return True, variable
         # Lists in lists are looked at one level deep.
-        fits = any(type(one) is not list or all(_typed(item, one, inner, None)[0] for item in value) for one in accepted)
+        fits = any(
+            type(one) is not list or all(_typed(item, one, inner, None)[0] for item in value) for one in accepted
+        )
         return fits, variable
     return (True, True) if golden is type(value) else (False, False)
 

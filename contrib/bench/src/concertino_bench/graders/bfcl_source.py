@@ -47,7 +47,7 @@ _PIECE = re.compile(
     rf"(?P<word>{_QUOTED}|\d\w*(?:\.\w*)?|\.\d\w*|{_GENERIC}|[A-Za-z_$][\w$]*)|::|->|=>|\+\+|--|\S", re.DOTALL
 )
 _REGULAR = re.compile(r"^/(?:[^/\\\n]|\\.)+/[a-z]*")
-_KEYWORDS = frozenset("new instanceof typeof in of void await async function return delete case final".split())
+_KEYWORDS = frozenset(["new", "instanceof", "typeof", "in", "of", "void", "await", "async", "function"])
 _NEVER = frozenset("@#\\")
 
 
@@ -186,16 +186,17 @@ def _java_text(value: str) -> str:
     """A value's source as the published reader hands it on: quotes and blanks between signs are dropped."""
     if re.fullmatch(_QUOTED, value) and value[0] != "`":
         return value[1:-1]
-    if not value.startswith("new ") or "(" not in value and "[" not in value:
+    if not value.startswith("new "):
         return value if _NAME.match(value) or re.fullmatch(r"[\w.$]+", value) else _squeezed(value)
     if array := re.fullmatch(r"new\s+([\w.<>]+)\s*(?:\[\s*\]\s*)+(\{.*\})", value, re.DOTALL):
         return f"new {array[1]}[]{_squeezed(array[2])}"
     head = re.match(r"new\s+([^(]*)\(", value)
     if head is None:
         return _squeezed(value)
-    parts, _ = _parts(value, head.end())
     # The body of an anonymous class is not handed on: a map that is filled there comes out empty.
-    return f"new {_squeezed(head[1])}({', '.join(_java_text(part.strip(), ) if part.strip().startswith('new ') else part.strip() for part in parts)})"
+    parts = [part.strip() for part in _parts(value, head.end())[0]]
+    inside = ", ".join(_java_text(part) if part.startswith("new ") else part for part in parts)
+    return f"new {_squeezed(head[1])}({inside})"
 
 
 def _squeezed(text: str) -> str:
