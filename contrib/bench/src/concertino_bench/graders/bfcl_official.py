@@ -17,7 +17,7 @@ from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submissi
 from concertino_bench.tasks.task import Task
 
 from .base import golds, shown, written
-from .bfcl_dialects import DIALECTS, read_dialect, underscored
+from .bfcl_dialects import DIALECTS, dialect_of, read_dialect, underscored
 from .bfcl_rules import Call, fault, language_of
 from .call_match import Functions, functions_of
 
@@ -37,6 +37,11 @@ class OfficialCallMatch(Grader):
     def __init__(self, dialect: str = "auto") -> None:
         _see(dialect)
         self.dialect = dialect
+
+    @classmethod
+    def of(cls, model: str) -> OfficialCallMatch:
+        """Reads as BFCL read a model in August 2024, such as "gpt-4-0613-FC"; "auto" for a model that is not of then."""
+        return cls(dialect_of(model))
 
     def check(self, task: Task) -> None:
         """See that a task has gold as BFCL writes it, and a category that is not judged by states."""
