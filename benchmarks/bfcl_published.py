@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import types
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -27,24 +28,23 @@ def _published(checkout: Path) -> tuple[Any, Any, Any]:
     """The published reader, format check and checker."""
     sys.path.insert(0, str(checkout / "berkeley-function-call-leaderboard"))
     models = types.ModuleType("bfcl_eval.constants.model_config")
-    models.MODEL_CONFIG_MAPPING = _Names()  # type: ignore[attr-defined]
+    vars(models)["MODEL_CONFIG_MAPPING"] = _Names()
     sys.modules[models.__name__] = models
     for name in ("tenacity", "filelock", "tqdm", "dotenv", "numpy", "pandas", "openai", "requests"):
         sys.modules.setdefault(name, MagicMock())
-    from bfcl_eval.constants.enums import Language, ReturnFormat  # type: ignore[import-not-found]
-    from bfcl_eval.eval_checker.ast_eval.ast_checker import ast_checker  # type: ignore[import-not-found]
-    from bfcl_eval.model_handler.utils import default_decode_ast_prompting  # type: ignore[import-not-found]
-    from bfcl_eval.utils import is_function_calling_format_output  # type: ignore[import-not-found]
+    enums = import_module("bfcl_eval.constants.enums")
+    reader = import_module("bfcl_eval.model_handler.utils").default_decode_ast_prompting
+    checker = import_module("bfcl_eval.eval_checker.ast_eval.ast_checker").ast_checker
 
     def read(text: str, language: str) -> Any:
-        return default_decode_ast_prompting(text, ReturnFormat[language.upper()])
+        return reader(text, enums.ReturnFormat[language.upper()])
 
     def check(case: dict[str, Any], calls: Any) -> bool:
-        language = Language[case["language"].upper()]
-        verdict = ast_checker(case["functions"], calls, case["gold"], language, case["category"], case["model"])
+        language = enums.Language[case["language"].upper()]
+        verdict = checker(case["functions"], calls, case["gold"], language, case["category"], case["model"])
         return bool(verdict["valid"])
 
-    return read, is_function_calling_format_output, check
+    return read, import_module("bfcl_eval.utils").is_function_calling_format_output, check
 
 
 def main() -> None:

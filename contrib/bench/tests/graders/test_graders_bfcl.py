@@ -29,6 +29,7 @@ FUNCTIONS = [
     {"name": "trip.plan", "parameters": {"type": "dict", "properties": PROPERTIES, "required": ["city"]}},
     {"name": "trip.list", "parameters": {"type": "dict", "properties": {}, "required": []}},
 ]
+NOTHING: Any = None  # these graders ask nothing of the pool
 GOLD = [{"trip.plan": {"city": ["Bern"], "days": ["", 5]}}]
 WANTED = [{"trip.plan": {"city": "Bern", "days": 5}}]
 
@@ -372,7 +373,7 @@ def test_java_is_judged_by_the_values_of_its_source() -> None:
 
 async def grade(each: Task, text: str = "", dialect: str = "auto", **more: Any) -> tuple[str, str]:
     submission = Submission(text, **more)
-    found = await OfficialCallMatch(dialect).grade(each, submission, None)  # type: ignore[arg-type]
+    found = await OfficialCallMatch(dialect).grade(each, submission, NOTHING)
     return found.verdict.value, found.reason
 
 
@@ -382,7 +383,7 @@ async def test_the_text_is_read_in_the_dialect_of_the_grader_or_of_the_task() ->
     assert (await grade(task(), fenced))[0] == "unparsable"
     assert (await grade(task(), fenced, "outermost"))[0] == "right"
     assert (await grade(task(dialect="outermost"), fenced))[0] == "right"
-    own = await CallMatch().grade(task(), Submission(fenced), None)  # type: ignore[arg-type]
+    own = await CallMatch().grade(task(), Submission(fenced), NOTHING)
     assert own.verdict == "right", "our own grader is kinder to how a call is written"
 
 
@@ -428,7 +429,7 @@ def test_multi_turn_and_broken_gold_are_refused_before_a_run() -> None:
 async def test_own_grading_takes_the_gold_where_it_breaks_its_schema() -> None:
     each = task([{"trip.plan": {"city": ["Bern"], "days": [0.85]}}])
     text = json.dumps({"name": "trip.plan", "arguments": {"city": "Bern", "days": 0.85}})
-    found = await CallMatch().grade(each, Submission(text), None)  # type: ignore[arg-type]
+    found = await CallMatch().grade(each, Submission(text), NOTHING)
     assert found.verdict == "right"
 
 

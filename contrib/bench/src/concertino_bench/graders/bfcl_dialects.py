@@ -233,9 +233,10 @@ def _value(node: ast.expr | None) -> Any:
     match node:
         case ast.Constant(value=value):
             return "..." if value is ... else value
-        case ast.UnaryOp(operand=ast.Constant(value=value)):
+        case ast.UnaryOp(operand=ast.Constant() as held):
             # Whatever the sign is: the published reader does the same with `+5` and `not True`.
-            return -value  # type: ignore[operator]
+            given: Any = held.value
+            return -given
         case ast.List(elts=items):
             return [_value(item) for item in items]
         case ast.Tuple(elts=items):
@@ -278,7 +279,7 @@ def _size(op: ast.operator, one: Any, other: Any) -> float:
     """Digits, signs or items that the result has at most."""
     sizes = [len(each) if isinstance(each, (str, list)) else len(f"{each:.0f}") for each in (one, other)]
     if isinstance(op, ast.Pow):
-        return sizes[0] * max(abs(other), 1.0)
+        return float(sizes[0] * max(abs(other), 1.0))
     if isinstance(op, ast.Mult) and not isinstance(one, float) and not isinstance(other, float):
         counts = [each for each in (one, other) if isinstance(each, int)]
         return sizes[0] + sizes[1] if len(counts) == 2 else max(sizes) * max(*counts, 0)

@@ -40,7 +40,7 @@ class OfficialCallMatch(Grader):
 
     @classmethod
     def of(cls, model: str) -> OfficialCallMatch:
-        """Reads as BFCL read a model in August 2024, such as "gpt-4-0613-FC"; "auto" for a model that is not of then."""
+        """Reads as BFCL read this model in August 2024, such as "gpt-4-0613-FC"; by shape for a model of later."""
         return cls(dialect_of(model))
 
     def check(self, task: Task) -> None:
@@ -101,12 +101,13 @@ def _by_mention(category: str) -> bool:
 
 def _gold(task: Task) -> list[Call]:
     gold = task.metadata.get("ground_truth")
-    listed = isinstance(gold, (list, tuple)) and gold
-    if not listed or not all(
-        isinstance(call, Mapping) and len(call) == 1 and isinstance(next(iter(call.values())), Mapping) for call in gold
-    ):
+    if not isinstance(gold, (list, tuple)) or not gold or not all(map(_accepted_call, gold)):
         raise ValueError(f"{task.id}: ground_truth is {shown(repr(gold))}; expected [{{name: {{argument: values}}}}]")
     return list(gold)
+
+
+def _accepted_call(call: Any) -> bool:
+    return isinstance(call, Mapping) and len(call) == 1 and isinstance(next(iter(call.values())), Mapping)
 
 
 def _made(task: Task, submission: Submission) -> list[Any]:

@@ -145,7 +145,8 @@ def _typed(value: Any, accepted: Sequence[Any], kind: type, inner: type | None) 
     """Whether a value has the type of the schema or of the gold; and whether it is to be compared as it stands."""
     golden = next((type(one) for one in accepted if one != ""), None)
     variable = golden is not None and golden is not kind
-    if type(value) is kind:
+    same = type(value) is kind
+    if same:
         if inner is None:
             return True, variable
         # Lists in lists are looked at one level deep.
