@@ -241,9 +241,10 @@ def _rewritten(value: Any, chance: random.Random) -> Any:
     if isinstance(value, float):
         return chance.choice([int(value), str(value), round(value, 1)])
     if isinstance(value, str):
-        changes = [str.upper, str.title, lambda text: text.replace(" ", ""), lambda text: text.replace(",", "")]
-        changes += [lambda text: f" {text}. ", lambda text: text.replace("-", "_"), lambda text: text + "\n"]
-        return chance.choice([*changes, lambda text: text.replace('"', "'"), lambda text: text + "!"])(value)
+        changes: list[Callable[[str], str]] = [str.upper, str.title, lambda text: text.replace(" ", "")]
+        changes += [lambda text: text.replace(",", ""), lambda text: f" {text}. ", lambda text: text.replace("-", "_")]
+        changes += [lambda text: text + "\n", lambda text: text.replace('"', "'"), lambda text: text + "!"]
+        return chance.choice(changes)(value)
     if isinstance(value, list):
         return chance.choice([[_rewritten(item, chance) for item in value], [*map(str, value)], _joined_text(value)])
     if isinstance(value, dict):

@@ -17,7 +17,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 
-class _Names(dict):
+class _Names(dict[str, Any]):
     """Every model writes names as they are."""
 
     def __missing__(self, name: str) -> Any:

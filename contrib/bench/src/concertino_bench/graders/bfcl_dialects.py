@@ -59,7 +59,9 @@ def read_dialect(output: Any, dialect: str, language: str) -> list[dict[Any, dic
             # Parsing warns about escapes such as "\d" in a model's text.
             warnings.simplefilter("ignore")
             calls = DIALECTS[_shape(text) if dialect == "auto" else dialect](text, language)
-    except (SyntaxError, RecursionError, MemoryError, OverflowError, LookupError, TypeError, AttributeError) as error:
+    except SyntaxError as error:
+        raise ValueError(f"not Python: {error.msg}, in line {error.lineno}") from None
+    except (RecursionError, MemoryError, OverflowError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"not read: {str(error)[:160] or type(error).__name__}") from None
     for call in calls:
         if not isinstance(call, dict) or len(call) != 1 or not isinstance(next(iter(call.values())), dict):
