@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from typing import Any
@@ -174,6 +175,44 @@ def test_what_cannot_be_worked_out_from_literals_is_no_call_and_costs_nothing(wr
     with pytest.raises(ValueError, match=r"\w"):
         read_dialect(f"[f(x={written})]", "prompted", "python")
     assert time.process_time() - began < 5
+
+
+HOSTILE = [
+    "[",
+    "(",
+    "{",
+    "'",
+    '"',
+    "`",
+    "```[",
+    "<tool_call>\n",
+    "new a<",
+    "new a(",
+    "new HashMap<",
+    "f(",
+    "a.",
+    "\\",
+    "/",
+    "-",
+]
+HOSTILE += ["[f(x=" + part for part in (" ", "new a<", "new a(", "new HashMap<", "[", "/x", "'a',", "a:", "a, ")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["python", "java", "javascript"])
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_text_costs_no_dialect_more_than_seconds(text: str, language: str) -> None:
+    head, piece = (text[:5], text[5:]) if text.startswith("[f(x=") else ("", text)
+    long = head + piece * (60_000 // len(piece))
+    began = time.process_time()
+    for dialect in ["auto", *DIALECTS]:
+        with contextlib.suppress(ValueError):
+            for call in read_dialect(f"{long})]", dialect, language):
+                for value in next(iter(call.values())).values():
+                    for kind in ("ArrayList", "HashMap", "array", "dict") if language != "python" else ():
+                        source_value(value, kind, "", language)
+    # All 18 together: a quadratic one alone takes longer.
+    assert time.process_time() - began < 10
 
 
 def test_escaped_underscores_are_read_by_their_dialect_alone() -> None:

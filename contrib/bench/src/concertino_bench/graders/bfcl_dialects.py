@@ -112,9 +112,12 @@ def _hermes(text: str, language: str) -> list[Any]:
 
 def _qwen(text: str, language: str) -> list[Any]:
     """What stands between tags that have lines of their own."""
-    return [
-        _named(json.loads(part), "python") for part in re.findall(r"<tool_call>\n(.*?)\n</tool_call>", text, re.DOTALL)
-    ]
+    calls, at = [], 0
+    # Not a regular expression: it would look for the end anew from each tag that is never closed.
+    while (start := text.find("<tool_call>\n", at)) >= 0 and (end := text.find("\n</tool_call>", start + 12)) >= 0:
+        calls.append(_named(json.loads(text[start + 12 : end]), "python"))
+        at = end
+    return calls
 
 
 def _granite(text: str, language: str) -> list[Any]:
@@ -207,8 +210,10 @@ def _outermost(text: str, language: str) -> list[Any]:
 
 
 def _fenced(text: str, language: str) -> list[Any]:
-    """The first list without a `]` inside, in the first fence."""
-    return _listed(re.findall(r"\[[^\]]*\]", text.split("```")[1])[0], language)
+    """From the first `[` of the first fence to the next `]`."""
+    inside = text.split("```")[1]
+    start = inside.index("[")
+    return _listed(inside[start : inside.index("]", start) + 1], language)
 
 
 def _semicolons(text: str, language: str) -> list[Any]:

@@ -34,13 +34,15 @@ _PUT = re.compile(r'put\("(.*?)",\s*(.*?)\)')
 _ROWS = re.compile(r"(?:\[|new\s+Array\()\s*\[")
 _ROW = re.compile(r"\[([^\]\n]*)\]")
 _FLAT = re.compile(r"\[(.*?)\]|new\s+Array\((.*?)\)")
+# Characters of a value that is looked into; a longer one stays a text. It bounds searches that begin at every sign.
+_LONGEST_VALUE = 20_000
 # A number of more digits cannot be read at all; Python refuses it.
 _LONGEST_NUMBER = 4000
 _NAME = re.compile(r"\s*((?:new\s+)?[A-Za-z_$][\w$]*(?:\s*\.\s*[A-Za-z_$][\w$]*)*)\s*\(")
-_NAMED = re.compile(r"\s*([A-Za-z_$][\w$]*)\s*=(?![=>])\s*(.*\S)\s*", re.DOTALL)
+_NAMED = re.compile(r"([A-Za-z_$][\w$]*)\s*=(?![=>])")
 _QUOTED = r'"(?:[^"\\\n]|\\.)*+"|\'(?:[^\'\\\n]|\\.)*+\'|`(?:[^`\\]|\\.)*+`'
 # The types between the brackets of `new HashMap<String, Integer>`: their commas part no arguments.
-_GENERIC = r"new\s+[\w.]+\s*<[\w\s.,<>?]*>"
+_GENERIC = r"new\s+[\w.]+\s*<[\w\s.,<>?]{0,200}>"
 _TOKEN = re.compile(rf"{_QUOTED}|{_GENERIC}|[\"'`]|[()\[\]{{}},]|->|=>", re.DOTALL)
 
 _PIECE = re.compile(
@@ -62,6 +64,8 @@ def source_value(text: str, kind: str, inner: str, language: str) -> Any:
     Returns:
         The value; the text itself where it does not have the form of the type.
     """
+    if len(text) > _LONGEST_VALUE:
+        return _unquoted(text) if kind == "String" and language != "java" else text
     return _java(text, kind, inner) if language == "java" else _script(text, kind, inner)
 
 
@@ -80,15 +84,17 @@ def read_source_call(text: str, language: str) -> list[dict[str, dict[Any, str]]
     if text[end:].strip(" \t\n;"):
         raise ValueError(f"more than one call, at character {end}: {text[end : end + 60]!r}")
     arguments: dict[Any, str] = {}
-    for part in parts:
-        named = _NAMED.fullmatch(part)
+    for part in map(str.strip, parts):
+        named = _NAMED.match(part)
         # A bare word is an argument without a name, which no function has; other literals are passed over.
         name = named[1] if named else None
-        if named is None and not re.fullmatch(r"\s*[A-Za-z_$][\w$]*\s*", part):
+        if named is None and not re.fullmatch(r"[A-Za-z_$][\w$]*", part):
             continue
         if name in arguments:
             raise ValueError(f"two values for {name or 'an argument without a name'}")
-        value = named[2] if named else part.strip()
+        value = part[named.end() :].strip() if named else part
+        if not value:
+            raise ValueError(f"{name} has no value")
         # A regular expression of JavaScript is a value like a word, whatever it holds.
         _see_expression(value if language == "java" else _REGULAR.sub("x ", value))
         arguments[name] = _java_text(value) if language == "java" else _unquoted(value)
@@ -186,7 +192,7 @@ def _java_text(value: str) -> str:
     """A value's source as the published reader hands it on: quotes and blanks between signs are dropped."""
     if re.fullmatch(_QUOTED, value) and value[0] != "`":
         return value[1:-1]
-    if not value.startswith("new "):
+    if not value.startswith("new ") or len(value) > _LONGEST_VALUE:
         return value if _NAME.match(value) or re.fullmatch(r"[\w.$]+", value) else _squeezed(value)
     if array := re.fullmatch(r"new\s+([\w.<>]+)\s*(?:\[\s*\]\s*)+(\{.*\})", value, re.DOTALL):
         return f"new {array[1]}[]{_squeezed(array[2])}"
