@@ -22,6 +22,14 @@ TASKS = {
     "multi-answer": (("7", "12"), {}),
     "unit-tests": ((), DOUBLE),
     "call-match": ((), {"functions": [FUNCTION], "ground_truth": [{"weather.at": {"city": ["Bern", "Berne"]}}]}),
+    "call-match-official": (
+        (),
+        {
+            "functions": [FUNCTION],
+            "ground_truth": [{"weather.at": {"city": ["Bern", "Berne"]}}],
+            "category": "simple_python",
+        },
+    ),
     "final-state": ((), {"digest": digest({"doors": {"red": "open"}})}),
     "environment": ((), {}),
     "llm-judge": (("Louisville",), {}),
@@ -37,6 +45,7 @@ SUBMISSIONS = {
     "multi-answer": Submission(r"\boxed{7}, \boxed{12} and, to be safe, \boxed{13}"),
     "unit-tests": Submission("```python\ndef double(x):\n    return abs(2 * x)\n```"),
     "call-match": Submission("", calls=[{"name": "weather_at", "arguments": {"city": "bern"}, "status": "OK"}]),
+    "call-match-official": Submission("```python\n[weather.at(city='Bern')]\n```"),
     "final-state": Submission("Done.", state={"doors": {"red": "open"}}),
     "environment": Submission("I am there!", state={"reached": False, "reason": "a wall is in the way"}),
     "llm-judge": Submission("Louisville, Kentucky"),

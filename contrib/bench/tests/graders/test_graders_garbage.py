@@ -316,13 +316,15 @@ def test_all_graders_have_names_kinds_and_needs_of_their_own() -> None:
         "multi-answer",
         "unit-tests",
         "call-match",
+        "call-match-official",
         "final-state",
         "environment",
         "llm-judge",
     ]
     kinds = [kind for each in graders for kind in each.kinds]
     assert len(set(kinds)) == len(kinds)
-    assert {*kinds} == {"text", "number", "plan", "math", "choice", "answers", "code", "calls", "state", "environment"}
+    plain = {"text", "number", "plan", "math", "choice", "answers", "mention"}
+    assert {*kinds} == plain | {"code", "calls", "state", "environment"}
     assert {each.name: each.needs for each in graders if each.needs} == {
         "unit-tests": ("tool:code/python",),
         "llm-judge": ("model:judge",),

@@ -10,7 +10,9 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.schema import compile_schema
-from concertino_bench import DataError, Task
+from concertino.testing import run_call
+from concertino_bench import DataError, Submission, Task
+from concertino_bench.graders import CallMatch
 from concertino_bench.loaders import DataWarning, task_sets
 from concertino_bench.loaders.dialect import json_schema
 from concertino_bench.loaders.function_calls import CallWorld, _Gold, bfcl
@@ -81,9 +83,9 @@ def test_gold_is_let_go_when_its_row_is_read(tmp_path: Path) -> None:
     gold = [{"id": f"parallel_{number}", "ground_truth": [{"f": {"n": [number]}}]} for number in range(50)]
     known = _Gold(write(tmp_path / "gold.json", *gold))
     for number in range(50):
-        assert known.of(f"parallel_{number}") == [{"f": {"n": [number]}}]
+        assert known.of(f"parallel_{number}") == ([{"f": {"n": [number]}}], None)
         assert not known._passed
-    assert known.of("parallel_7") == [{"f": {"n": [7]}}], "asked for again"
+    assert known.of("parallel_7") == ([{"f": {"n": [7]}}], None), "asked for again"
     assert known.of("parallel_50") is None
 
 
@@ -132,6 +134,66 @@ def test_names_that_differ_only_in_dots_are_refused(tmp_path: Path) -> None:
     other = {**PLAY, "name": "spotify_play"}
     with pytest.raises(DataError, match=r"'spotify\.play' and 'spotify_play' are one name where providers write '_'"):
         one(tmp_path, {**ROW, "function": [PLAY, other]})
+
+
+async def test_a_name_that_no_tool_can_have_loses_its_leading_underscores(tmp_path: Path) -> None:
+    task = one(tmp_path, {**ROW, "function": [{**PLAY, "name": "__get_users"}]}, "BFCL_v4_live_irrelevance.json")
+    assert task.metadata["functions"][0]["name"] == "__get_users"
+    (tool,) = CallWorld(task).members()
+    assert tool.name == "get_users"
+    made = {"name": "get_users", "arguments": {}, "status": "OK"}
+    nothing: Any = None  # the grader asks nothing of the pool
+    grade = await CallMatch().grade(task, Submission("done", calls=[made]), nothing)
+    assert grade.verdict == "wrong", "a call of the function by the tool's name is one"
+    with pytest.raises(DataError, match="'__get_users' and 'get_users' are one name"):
+        one(tmp_path, {**ROW, "function": [{**PLAY, "name": "__get_users"}, {**PLAY, "name": "get_users"}]})
+
+
+def test_a_list_of_ids_is_told_from_a_file_of_tasks(tmp_path: Path) -> None:
+    (tmp_path / "BFCL_v4_format_sensitivity.json").write_text('{"parallel": ["parallel_1"]}')
+    with pytest.raises(DataError, match="holds the ids of tasks of other files, and no tasks"):
+        bfcl(path=tmp_path / "BFCL_v4_format_sensitivity.json")
+
+
+# -- memory and web search ---------------------------------------------------------------------------------------------
+
+REMEMBER = {"id": "memory_0-shop-0", "question": [[{"role": "user", "content": "What is my name?"}]]}
+REMEMBER |= {"involved_classes": ["MemoryAPI"], "scenario": "shop"}
+FETCH = {"name": "fetch_url_content", "description": "Fetch.", "parameters": {"type": "dict", "properties": {}}}
+
+
+def documents(tmp_path: Path) -> None:
+    functions = {"memory_kv": "archival_memory_list_keys", "memory_rec_sum": "memory_retrieve"}
+    for file, name in functions.items():
+        described = {"name": name, "description": "D.", "parameters": {"type": "dict", "properties": {}}}
+        write(tmp_path / "multi_turn_func_doc" / f"{file}.json", described)
+    write(tmp_path / "multi_turn_func_doc" / "web_search.json", FETCH)
+    before = {"id": "memory_prereq_0", "question": [[{"role": "user", "content": "I am Michael."}]]}
+    write(tmp_path / "memory_prereq_conversation" / "memory_shop.json", before)
+
+
+async def test_a_memory_task_asks_for_a_mention_and_begins_with_what_the_user_said(tmp_path: Path) -> None:
+    documents(tmp_path)
+    row = {**REMEMBER, "ground_truth": ["Michael", "Mike"]}
+    task = one(tmp_path, row, "BFCL_v4_memory.json")
+    assert (task.kind, task.answers, task.metadata["aliases"]) == ("mention", ("Michael",), ["Mike"])
+    (tool,) = CallWorld(task).members()
+    assert "user_said_1" in str((await run_call(tool, {})).content)
+    (tool,) = CallWorld(one(tmp_path, row, "BFCL_v4_memory.json", backend="rec_sum")).members()
+    assert "I am Michael." in str((await run_call(tool, {})).content)
+    with pytest.raises(DataError, match="backend='sql'; expected kv, vector, rec_sum"):
+        one(tmp_path, row, "BFCL_v4_memory.json", backend="sql")
+    with pytest.raises(DataError, match="expected texts, one of which the answer mentions"):
+        one(tmp_path, {**row, "ground_truth": [{"f": {}}]}, "BFCL_v4_memory.json")
+
+
+def test_a_web_search_task_has_the_pages_that_its_gold_names(tmp_path: Path) -> None:
+    documents(tmp_path)
+    path = write(tmp_path / "BFCL_v4_web_search.json", {**REMEMBER, "involved_classes": ["WebSearchAPI"]})
+    page = {"subquestion": "Who is it?", "answer": "Zhang", "source": "https://a.example/1"}
+    write(tmp_path / "possible_answer" / path.name, {"id": REMEMBER["id"], "ground_truth": ["Zhang"], "source": [page]})
+    (task,) = bfcl(path=path)
+    assert (task.kind, task.answers, task.metadata["pages"]) == ("mention", ("Zhang",), [page])
 
 
 # -- the world ---------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from concertino_bench.tasks.grade import Grader
 
+from .bfcl_official import OfficialCallMatch
 from .call_match import CallMatch
 from .choice import ChoiceGrader
 from .environment import EnvironmentGrader
@@ -33,6 +34,7 @@ __all__ = [
     "Mathematics",
     "MultiAnswer",
     "Numeric",
+    "OfficialCallMatch",
     "TokenF1",
     "UnitTests",
     "Verbatim",
@@ -55,6 +57,7 @@ def all_graders() -> list[Grader]:
         MultiAnswer(),
         UnitTests(),
         CallMatch(),
+        OfficialCallMatch(),
         FinalState(),
         EnvironmentGrader(),
         LlmJudge(),

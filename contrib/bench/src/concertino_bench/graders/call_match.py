@@ -14,7 +14,8 @@ answer, and a run that has no other is *unparsable*, since it may be the tool's 
 A task's metadata: `ground_truth`, `functions`, `category`. Irrelevance is right with an answer and without any call,
 relevance with at least one. Silence, and a run whose leader did not answer, are not a refusal; an error message that
 was handed in as an answer is one, for nothing tells it from other texts. In multi-turn categories the calls of all
-turns count together; what they did to a state is for `final-state`.
+turns count together; what they did to a state is for `final-state`. `call-match-official` repeats the published
+verdicts instead; this one is kinder to how calls are written, and stricter with what they say.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ class CallMatch(Grader):
 
     def check(self, task: Task) -> None:
         """Make sure that the task has gold, or a category without it, and functions that have names."""
-        known = _functions(task)
+        known = functions_of(task)
         # "irrelevance" holds "relevance": neither category has accepted calls.
         if "relevance" not in str(task.metadata.get("category") or ""):
             _gold(task, known)
 
     async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
         """Grade the calls that were made; those written in the text if none was made."""
-        known = _functions(task)
+        known = functions_of(task)
         category = str(task.metadata.get("category") or "")
         seen = _made(submission, known) if submission.calls else read_calls(submission.text, known.parameters)
         # Asked first, since "relevance" is a part of "irrelevance".
@@ -100,7 +101,7 @@ class Functions:
         }
         self._alias: dict[str, str | None] = {}
         for name in self.schemas:
-            # Model APIs allow no dots in a function's name, so they go out as underscores.
+            # Model APIs allow no dots in a function's name, and tools no underscore at its beginning.
             short = _underscored(name)
             # Two functions that become one name: it means neither of them.
             self._alias[short] = None if short in self._alias else name
@@ -159,8 +160,9 @@ def _fits(value: Any, gold: Any, schema: Any, java: bool) -> bool:
     if isinstance(gold, (int, float)):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return False
-        whole = kind in ("integer", "long", "int") or (kind not in _FLOATS and isinstance(gold, int))
-        # JSON writes 5 for 5.0, so an int passes for a float; BFCL does not take the reverse.
+        # JSON writes 5 for 5.0, so an int passes for a float; BFCL does not take the reverse. Where the schema says
+        # integer and the gold is 0.85, the gold counts.
+        whole = kind not in _FLOATS and isinstance(gold, int)
         return value == gold and not (whole and isinstance(value, float))
     if isinstance(gold, (list, tuple)):
         if not isinstance(value, (list, tuple)) or len(value) != len(gold):
@@ -218,7 +220,7 @@ def _from_source(value: str) -> Any:
 
 
 def _underscored(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return re.sub(r"[^A-Za-z0-9_]", "_", name).lstrip("_") or name
 
 
 # -- what was called ---------------------------------------------------------------------------------------------------
@@ -267,7 +269,12 @@ def _some_call(seen: Decoded, submission: Submission) -> Grade:
     return Grade(Verdict.WRONG, f"nothing is called, and a function fits the question{fault}")
 
 
-def _functions(task: Task) -> Functions:
+def functions_of(task: Task) -> Functions:
+    """The functions of a task, from its metadata.
+
+    Raises:
+        ValueError: they are not objects with names.
+    """
     functions = task.metadata.get("functions") or ()
     if not all(isinstance(each, Mapping) and "name" in each for each in functions):
         raise ValueError(f"{task.id}: metadata['functions'] is {shown(str(functions))}; expected objects with a name")

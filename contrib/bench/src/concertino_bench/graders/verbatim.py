@@ -34,6 +34,7 @@ class Contains(TextGrader):
     """Right if the known answer occurs in what is given as the answer, as whole words."""
 
     name = "contains"
+    kinds = ("mention",)
 
     def judge(self, task: Task, text: str) -> Grade:
         """Grade a text."""

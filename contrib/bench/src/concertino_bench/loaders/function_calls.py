@@ -5,17 +5,21 @@ and argument the accepted values; `""` means that it may be left out; None in ca
 of messages). In multi-turn categories `ground_truth` is Python text, and `turn_calls` holds the same calls as data.
 
 The functions do not exist: in a task's world each is a tool that says it was called, and the world keeps what was
-called with which arguments. Gold is never validated against its own schema, since some of it is invalid there.
+called with which arguments. Those of `memory` and `web_search` act on a simulated memory and web (`simulated`); there
+the gold is texts, one of which the answer has to mention, and the kind is "mention". The states that functions of
+multi-turn categories change are not simulated. Gold is never validated against its own schema, since some of it is
+invalid there.
 
-The invariants: no text of a file is executed; a function's dots become `_` where a provider wants it, so two names that
-differ only there are refused.
+The invariants: no text of a file is executed; a function's dots become `_` where a provider wants it, and a tool's name
+begins with a letter or digit, so two names that differ only there are refused.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -26,13 +30,14 @@ from concertino_bench.tasks.task import DataError, Task
 
 from .dialect import Tell, json_schema
 from .rows import DataRow, brief, read_rows
+from .simulated import BACKENDS, Memory, Web
 from .streaming import DataWarning, Numbers, id_of, rest, split_of, stream
 
 WITHOUT_GOLD = ("irrelevance", "live_irrelevance", "live_relevance")
 """Categories without gold: right is no call at all, but at least one for `live_relevance`."""
 
 _FILE = re.compile(r"(?:BFCL_v\d+_)?(.+?)\.jsonl?(?:\.gz)?")
-_KEPT = ("initial_config", "involved_classes", "path", "missed_function", "excluded_function")
+_KEPT = ("initial_config", "involved_classes", "path", "missed_function", "excluded_function", "scenario")
 _DOCUMENTS = {
     "GorillaFileSystem": "gorilla_file_system",
     "MathAPI": "math_api",
@@ -49,8 +54,16 @@ _DOCUMENTS = {
 }
 
 
-def bfcl(*, path: str | Path, category: str = "", answers: str | Path = "", split: str = "") -> Iterator[Task]:
-    """Tasks of the kind "calls".
+def bfcl(
+    *,
+    path: str | Path,
+    category: str = "",
+    answers: str | Path = "",
+    backend: str = "kv",
+    dialect: str = "",
+    split: str = "",
+) -> Iterator[Task]:
+    """Tasks of the kind "calls"; of the kind "mention" in the categories `memory` and `web_search`.
 
     Args:
         path: one category's file, such as `BFCL_v4_parallel.json`: JSON Lines with `id`, `question`, `function`. In
@@ -58,6 +71,9 @@ def bfcl(*, path: str | Path, category: str = "", answers: str | Path = "", spli
         category: of the file; else the column `category`, else from the file's name.
         answers: the file with the gold, joined by id; else the column `ground_truth`, else the file of the same name
             in the folder `possible_answer` beside it.
+        backend: of `memory`: "kv", "vector" or "rec_sum". The memory begins with what the user said in the earlier
+            conversations, where the folder `memory_prereq_conversation` stands beside the file.
+        dialect: how `call-match-official` reads outputs; kept in the metadata.
 
     Returns:
         The tasks; a question of several turns has them numbered.
@@ -68,13 +84,30 @@ def bfcl(*, path: str | Path, category: str = "", answers: str | Path = "", spli
     file = Path(path)
     beside = file.parent / "possible_answer" / file.name
     gold = _Gold(answers or beside) if answers or beside.is_file() else None
-    documents = _Documents(file.parent / "multi_turn_func_doc")
-    return stream(path, lambda row: _task(row, _category(row, file, category), gold, documents, split))
+    if backend not in BACKENDS:
+        raise DataError(f"backend={backend!r}; expected {', '.join(BACKENDS)}")
+    # A list of ids that others' programs fill in, and no rows.
+    if file.name.endswith("_format_sensitivity.json"):
+        raise DataError(f"{file} holds the ids of tasks of other files, and no tasks; expected one category's file")
+    source = _Source(file, gold, _Documents(file.parent / "multi_turn_func_doc"), backend, dialect, split)
+    return stream(path, lambda row: _task(row, _category(row, file, category), source))
 
 
 def world(task: Task) -> CallWorld:
     """A world in which the functions of a task can be called."""
     return CallWorld(task)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A file of tasks with all that is read beside it."""
+
+    file: Path
+    gold: _Gold | None
+    documents: _Documents
+    backend: str
+    dialect: str
+    split: str
 
 
 class CallWorld:
@@ -85,7 +118,8 @@ class CallWorld:
 
     def __init__(self, task: Task) -> None:
         self._calls: list[dict[str, Any]] = []
-        self._tools = [_tool(function, self._calls, lambda _: None) for function in task.metadata["functions"]]
+        self._behind = _behind(task)
+        self._tools = [_tool(function, self._record, lambda _: None) for function in task.metadata["functions"]]
 
     def members(self) -> Sequence[ct.ToolSpec]:
         """One tool per function."""
@@ -95,37 +129,74 @@ class CallWorld:
         """The calls that ran, in the order in which they began: `{"name": …, "arguments": {…}}`."""
         return list(self._calls)
 
+    def _record(self, name: str, arguments: Mapping[str, Any]) -> str:
+        self._calls.append({"name": name, "arguments": dict(arguments)})
+        return self._behind.call(name, arguments) if self._behind else "called"
 
-def _tool(function: Mapping[str, Any], calls: list[dict[str, Any]], tell: Tell) -> ct.ToolSpec:
-    """A function as a tool that writes its calls down."""
+
+def _behind(task: Task) -> Memory | Web | None:
+    """What the functions of a task act on; None where they only say that they were called."""
+    category = str(task.metadata.get("category") or "")
+    if category.startswith("memory"):
+        return Memory(task.metadata["backend"], task.metadata["said"])
+    if category.startswith("web_search"):
+        return Web(task.metadata["pages"], snippets="no_snippet" not in category)
+    return None
+
+
+def _tool(function: Mapping[str, Any], record: Callable[[str, Mapping[str, Any]], str], tell: Tell) -> ct.ToolSpec:
+    """A function as a tool that hands its calls on."""
     name = function["name"]
-
-    def record(arguments: Mapping[str, Any]) -> str:
-        calls.append({"name": name, "arguments": dict(arguments)})
-        return "called"
-
     schema = json_schema(function.get("parameters") or {}, tell)
     text = str(function.get("description") or "").strip() or name
     # Arguments as one mapping: the names of parameters need not be names of Python.
-    return ct.ToolSpec(name, text, schema, record, takes_mapping=True, retry_safe=True)
+    # Reading and writing calls of a memory in one round keep their order, so none is a mere read.
+    return ct.ToolSpec(_tool_name(name), text, schema, partial(record, name), takes_mapping=True, retry_safe=True)
+
+
+def _tool_name(name: str) -> str:
+    """The name that a tool can have: `__get_users` is `get_users`."""
+    return name.lstrip("_.-") or name
 
 
 # -- a row -------------------------------------------------------------------------------------------------------------
 
 
-def _task(row: DataRow, category: str, gold: _Gold | None, documents: _Documents, split: str) -> Task:
+def _task(row: DataRow, category: str, source: _Source) -> Task:
     name = id_of("bfcl", row, "id")
     turns = _turns(row)
-    functions = _functions(row, documents)
+    functions = _functions(row, source)
+    value, pages = _ground_truth(row, name, category, source.gold)
     metadata: dict[str, Any] = {
         "category": category,
         "functions": functions,
-        "ground_truth": _ground_truth(row, name, category, gold),
+        "ground_truth": value,
         "turns": turns,
     } | rest(row, *_KEPT)
-    if "multi_turn" in category and metadata["ground_truth"] is not None:
-        metadata["turn_calls"] = _turn_calls(row, metadata["ground_truth"], functions)
-    return Task(name, _question(turns), (), "calls", split=split_of(row, split), metadata=metadata)
+    if source.dialect:
+        metadata["dialect"] = source.dialect
+    split = split_of(row, source.split)
+    if category.startswith(("memory", "web_search")):
+        metadata |= {"aliases": _texts(row, value)[1:]} | _acted_on(row, category, pages, source)
+        return Task(name, _question(turns), (value[0],), "mention", split=split, metadata=metadata)
+    if "multi_turn" in category and value is not None:
+        metadata["turn_calls"] = _turn_calls(row, value, functions)
+    return Task(name, _question(turns), (), "calls", split=split, metadata=metadata)
+
+
+def _texts(row: DataRow, value: Any) -> list[str]:
+    if not value or not all(isinstance(text, str) for text in value):
+        raise row.error(f"ground_truth is {brief(value)}; expected texts, one of which the answer mentions")
+    return list(value)
+
+
+def _acted_on(row: DataRow, category: str, pages: Any, source: _Source) -> dict[str, Any]:
+    """What the functions of a task act on."""
+    if category.startswith("web_search"):
+        listed = pages if isinstance(pages, list) else []
+        return {"pages": [page for page in listed if isinstance(page, dict)]}
+    scenario = row.text("scenario", default="")
+    return {"backend": source.backend, "said": list(source.documents.said(scenario))}
 
 
 def _category(row: DataRow, file: Path, given: str) -> str:
@@ -156,10 +227,11 @@ def _question(turns: list[list[dict[str, str]]]) -> str:
     return "\n\n".join(f"Turn {number}: {text or empty}" for number, text in enumerate(texts, 1))
 
 
-def _ground_truth(row: DataRow, name: str, category: str, gold: _Gold | None) -> Any:
-    value = row.data.get("ground_truth")
+def _ground_truth(row: DataRow, name: str, category: str, gold: _Gold | None) -> tuple[Any, Any]:
+    """The gold of a row, and the sources that it names."""
+    value, source = row.data.get("ground_truth"), row.data.get("source")
     if value is None and gold is not None:
-        value = gold.of(name)
+        value, source = gold.of(name) or (None, None)
     if value is None and category not in WITHOUT_GOLD:
         known = ", ".join(WITHOUT_GOLD)
         raise row.error(
@@ -168,7 +240,7 @@ def _ground_truth(row: DataRow, name: str, category: str, gold: _Gold | None) ->
         )
     if value is not None and not isinstance(value, list):
         raise row.error(f"ground_truth is {brief(value)}; expected a list of calls: correct the row")
-    return value
+    return value, source
 
 
 class _Gold:
@@ -181,11 +253,12 @@ class _Gold:
     def __init__(self, path: str | Path) -> None:
         self._path = path
         self._rows = read_rows(path)
-        self._passed: dict[str, Any] = {}
+        self._passed: dict[str, tuple[list[Any], Any]] = {}
         self._given = Numbers()
         self._again: _Gold | None = None
 
-    def of(self, name: str) -> Any:
+    def of(self, name: str) -> tuple[list[Any], Any] | None:
+        """The gold of an id with the column `source`; None where there is none."""
         while name not in self._passed:
             # It was handed out and not kept; without this the rest of the file would be read in vain.
             if hash(name) in self._given:
@@ -195,7 +268,7 @@ class _Gold:
             if row is None:
                 return None
             # Kept until it is asked for: rows that a filter leaves out let the two files run apart.
-            self._passed[id_of("bfcl", row, "id")] = row.items("ground_truth")
+            self._passed[id_of("bfcl", row, "id")] = (row.items("ground_truth"), row.data.get("source"))
         self._given.add(hash(name))
         return self._passed.pop(name)
 
@@ -209,6 +282,14 @@ class _Documents:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.of = cache(self._of)
+        self.said = cache(self._said)
+
+    def _said(self, scenario: str) -> tuple[str, ...]:
+        """What the user said in the conversations before a memory task; nothing where their file is absent."""
+        file = self.folder.parent / "memory_prereq_conversation" / f"memory_{scenario}.json"
+        if not re.fullmatch(r"\w+", scenario) or not file.is_file():
+            return ()
+        return tuple(message["content"] for row in read_rows(file) for turn in _turns(row) for message in turn)
 
     def _of(self, name: str) -> tuple[Mapping[str, Any], ...]:
         stem = _DOCUMENTS.get(name)
@@ -218,14 +299,16 @@ class _Documents:
         return tuple(row.data for row in read_rows(self.folder / f"{stem}.json"))
 
 
-def _functions(row: DataRow, documents: _Documents) -> list[dict[str, Any]]:
+def _functions(row: DataRow, source: _Source) -> list[dict[str, Any]]:
     if row.column("function"):
         value = row.data["function"]
         functions = [value] if isinstance(value, dict) else row.items("function")
     else:
         left_out = set(row.texts("excluded_function"))
         column = row.needed("involved_classes", "function")
-        found = [function for name in row.texts(column) for function in documents.of(name)]
+        # The published rows leave open on which memory a task is tried.
+        names = (f"MemoryAPI_{source.backend}" if name == "MemoryAPI" else name for name in row.texts(column))
+        found = [function for name in names for function in source.documents.of(name)]
         functions = [dict(each) for each in found if each["name"] not in left_out]
     for function in functions:
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
@@ -234,7 +317,7 @@ def _functions(row: DataRow, documents: _Documents) -> list[dict[str, Any]]:
             raise row.error(f"the parameters of {function['name']!r} are not an object; expected a schema")
         try:
             # The schema is compiled now: a function that cannot be a tool is an error of its row, not of a run.
-            _tool(function, [], partial(_warn, row, function["name"])).validator  # noqa: B018
+            _tool(function, lambda *_: "", partial(_warn, row, function["name"])).validator  # noqa: B018
         except ct.SpecError as error:
             raise row.error(f"function {function['name']!r} cannot be a tool ({error}); correct the row") from error
     _refuse_clashes(row, [function["name"] for function in functions])
@@ -249,7 +332,7 @@ def _refuse_clashes(row: DataRow, names: list[str]) -> None:
     seen: dict[str, str] = {}
     for name in names:
         # Providers allow no dots, and a call of the common name could mean either.
-        other = seen.setdefault(name.replace(".", "_"), name)
+        other = seen.setdefault(_tool_name(name).replace(".", "_"), name)
         if other is not name:
             raise row.error(
                 f"the functions {other!r} and {name!r} are one name where providers write '_' for '.'; expected names "
