@@ -210,7 +210,7 @@ class SpanFold:
         for plan in plans_of([{"t": "plan", "round": number, "calls": calls}]).values():
             for call in plan.calls:
                 if before := plan.before(call.id):
-                    self._links[f"{number}.{call.id}"] = [f"{number}.{other}" for other in before]
+                    self._links[f"{number}.{call.id}"] = [f"{number}.{other}" for other in dict.fromkeys(before)]
 
     def _chats(self, settled: int, parent: str) -> list[Span]:
         """The requests that were answered meanwhile, now that it is known what they led to."""
@@ -314,8 +314,8 @@ class SpanFold:
         return kinds.get(intent.get("kind", ""), "tool")
 
     def _named(self, kind: SpanKind, key: str, member: str, intent: Record) -> dict[str, Any]:
-        """What says who was called. A name without an `intent` was made up by a model, so it is content."""
-        if not intent:
+        """What says who was called. A name that is none of the pool's was made up by a model, so it is content."""
+        if not intent and member not in self._setup.get("members", ()):
             return {"call": key, "member": "unknown", "tool": "unknown", "tool_call": key, "tool_type": "function"}
         provider, slash, short = member.partition("/")
         provider, short = (provider, short) if slash else (PROVIDER, member)

@@ -15,8 +15,8 @@ from typing import Any
 
 from concertino.core.private_files import write_private
 from concertino.core.regular_file import open_regular
+from concertino.traces.store import POSITIONS
 
-SUFFIX = ".otlp"
 _MOST = 64 << 10
 
 
@@ -35,7 +35,7 @@ class Position:
 
 def position_file(trace: Path) -> Path:
     """The file of a trace's positions."""
-    return trace.with_name(trace.name + SUFFIX)
+    return trace.with_name(trace.name + POSITIONS)
 
 
 def read_position(trace: Path, receiver: str) -> Position:
@@ -61,8 +61,8 @@ def write_position(trace: Path, receiver: str, position: Position) -> None:
 def waiting(folder: Path, receiver: str) -> list[Path]:
     """Traces of a folder whose spans a receiver was promised and does not have yet."""
     found = []
-    for file in sorted(folder.glob(f"*{SUFFIX}")):
-        trace = file.with_name(file.name.removesuffix(SUFFIX))
+    for file in sorted(folder.glob(f"*{POSITIONS}")):
+        trace = file.with_name(file.name.removesuffix(POSITIONS))
         if receiver in _read(file) and not read_position(trace, receiver).over and trace.is_file():
             found.append(trace)
     return found
