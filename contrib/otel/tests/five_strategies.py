@@ -84,7 +84,7 @@ def pool_of(*, fails: bool = False, hangs: bool = False) -> ct.Pool:
 
 def leader_of(name: str, *, turns: list[str] | None = None) -> ct.Orchestrator:
     said = turns_of(name) if turns is None else turns
-    return ct.Orchestrator(ct.ModelSpec("m/lead", lambda: Texts(said)), strategy_of(name))
+    return ct.Orchestrator(ct.ModelSpec("m/lead", lambda: Texts(said), prices=ct.Prices(1.0, 10.0)), strategy_of(name))
 
 
 async def run_of(name: str, folder: Path, **options: Any) -> Path:

@@ -40,8 +40,7 @@ async def cancelled(name: str, folder: Path) -> Path:
 
     handle = leader_of(name).start("q", pool=pool_of(hangs=True), trace=folder, on_event=listen)
     await begun.wait()
-    handle.cancel()
-    run = await handle
+    run = await handle.cancel()
     assert run.stop == "cancelled"
     return Path(str(run.path))
 
