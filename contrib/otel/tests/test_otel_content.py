@@ -5,6 +5,7 @@ from pathlib import Path
 
 import concertino as ct
 import pytest
+from concertino.testing import ScriptedModel
 from concertino_otel.command import send_trace
 from concertino_otel.conventions import METRICS
 from concertino_otel.options import Options
@@ -61,7 +62,7 @@ async def test_content_in_events_is_in_log_records_of_the_spans_and_in_no_span(t
 async def test_a_long_text_is_cut_and_a_key_in_it_is_hidden(tmp_path: Path) -> None:
     key = "sk-proj-" + "a1B2" * 12
     question = f"{key} and {'long ' * 5000}"
-    leader = ct.Orchestrator(ct.testing.ScriptedModel("Yes."), "direct-answer")
+    leader = ct.Orchestrator(ScriptedModel("Yes."), "direct-answer")
     run = await leader.run(question, trace=tmp_path)
     with receiving() as receiver:
         send_trace(Path(str(run.path)), Options.of({"content": "spans"}, {}).to(receiver.url))

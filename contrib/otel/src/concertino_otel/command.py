@@ -20,6 +20,8 @@ from .sending import Away, Refused, Send, sender
 
 WAIT = 10.0
 """Seconds for which the command asks a receiver again that is away."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
+"""Seconds between two requests to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ def send_trace(path: Path, options: Options, *, wait: float = WAIT, send: Send |
     """Send what a trace has by now. After an export that was cut short, only what is missing is sent.
 
     Args:
-        wait: seconds for which a receiver that is away is asked again.
+        wait: seconds for which a receiver is asked again that is away, since it took something last.
 
     Raises:
         TraceError: the trace cannot be read.
@@ -50,7 +52,7 @@ def send_trace(path: Path, options: Options, *, wait: float = WAIT, send: Send |
     """
     whole = read_position(path, options.receiver).over
     export = TraceExport(path, options, again=whole, send=send)
-    limit, pause = time.monotonic() + wait, 0.25
+    before, limit, pause = 0, time.monotonic() + wait, FIRST_PAUSE
     while True:
         try:
             export.send_news()
@@ -58,13 +60,15 @@ def send_trace(path: Path, options: Options, *, wait: float = WAIT, send: Send |
                 export.send_unfinished()
             break
         except Away as error:
+            if export.sent > before:  # it has come back in between
+                before, limit, pause = export.sent, time.monotonic() + wait, FIRST_PAUSE
             rest = limit - time.monotonic()
             if rest <= 0:
                 raise UsageError(
                     f"{error}; {export.sent} spans were taken. Repeat the command when it is back: it goes on there"
                 ) from None
             time.sleep(min(max(pause, error.after), rest))
-            pause *= 2
+            pause = min(2 * pause, LONGEST_PAUSE)
     return Sent(export.run_id, export.trace_id, export.sent, export.rejected, export.over)
 
 

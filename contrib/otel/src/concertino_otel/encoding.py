@@ -10,6 +10,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -30,6 +31,8 @@ _CONTENT = ("instructions", "input", "output")
 _SCOPE = InstrumentationScope(name="concertino_otel")
 _ERROR = Status(code=Status.STATUS_CODE_ERROR)
 _SAMPLED = 1
+_SHORT = 64
+"""Characters of a text that is likely to come again."""
 
 
 @dataclass
@@ -56,7 +59,7 @@ class Encoder:
         self._all_names = names(self.dialect, content=True)
         self._resource = Resource(attributes=[_pair(key, value) for key, value in self.resource.items()])
 
-    def span(self, span: Span) -> ProtoSpan:
+    def span(self, span: Span) -> bytes:
         """A span of OTLP."""
         form, key = SPANS[span.kind], span.key
         parent = ids.span_id(self.run_id, span.parent) if span.parent else self.caller.span_id if self.caller else b""
@@ -78,14 +81,17 @@ class Encoder:
         for event in span.events:
             pairs = [_pair(name, value) for name, value in event.fields.items()]
             made.events.add(name=event.name, time_unix_nano=_nano(event.at), attributes=pairs)
-        return made
+        return made.SerializeToString()
 
-    def spans(self, spans: Iterable[ProtoSpan]) -> bytes:
-        """A request that sends spans."""
+    def spans(self, spans: Iterable[bytes]) -> bytes:
+        """A request that sends spans, each as its own bytes: they were written once, to know their size."""
         url = SCHEMA_URLS[self.dialect]
-        scope = ScopeSpans(scope=_SCOPE, spans=spans, schema_url=url)
-        sent = ResourceSpans(resource=self._resource, scope_spans=[scope], schema_url=url)
-        return ExportTraceServiceRequest(resource_spans=[sent]).SerializeToString()
+        scope = ScopeSpans(scope=_SCOPE, schema_url=url).SerializeToString()
+        # In protobuf, a repeated field is the sequence of its items, and may stand before or behind other fields.
+        scope += b"".join(_field(ScopeSpans.SPANS_FIELD_NUMBER, span) for span in spans)
+        sent = ResourceSpans(resource=self._resource, schema_url=url).SerializeToString()
+        sent += _field(ResourceSpans.SCOPE_SPANS_FIELD_NUMBER, scope)
+        return _field(ExportTraceServiceRequest.RESOURCE_SPANS_FIELD_NUMBER, sent)
 
     def metrics(self, spans: Iterable[Span]) -> bytes:
         """A request that adds spans to the histograms; empty if none of them counts."""
@@ -193,6 +199,16 @@ class _Series:
         self.started, self.ended = min(self.started, span.started), max(self.ended, span.ended)
 
 
+def _field(number: int, data: bytes) -> bytes:
+    """A field of bytes, as protobuf writes it: number and kind, length, bytes."""
+    head, length = bytearray([number << 3 | 2]), len(data)
+    while length > 0x7F:
+        head.append(length & 0x7F | 0x80)
+        length >>= 7
+    head.append(length)
+    return bytes(head) + data
+
+
 def _nano(seconds: float) -> int:
     # Whole microseconds, for a float of today has no more.
     return round(seconds * 1e6) * 1000
@@ -204,6 +220,14 @@ def _clean(text: str) -> str:
 
 
 def _pair(key: str, value: Any) -> KeyValue:
+    if type(value) is str and len(value) <= _SHORT:
+        return _known_pair(key, value)
+    return KeyValue(key=key, value=_value(value))
+
+
+@lru_cache(maxsize=2048)
+def _known_pair(key: str, value: str) -> KeyValue:
+    """A pair with a short text: names and statuses, which thousands of spans share. Whoever gets it copies it."""
     return KeyValue(key=key, value=_value(value))
 
 

@@ -14,8 +14,6 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
-
 from concertino.core.errors import TraceError
 from concertino.traces import TraceTail
 
@@ -35,14 +33,14 @@ class _Batch:
 
     upto: int = 0
     size: int = 0
-    encoded: list[ProtoSpan] = field(default_factory=list)
+    encoded: list[bytes] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     sent: set[str] = field(default_factory=set)
 
-    def add(self, span: Span, encoded: ProtoSpan) -> None:
+    def add(self, span: Span, encoded: bytes) -> None:
         self.encoded.append(encoded)
         self.spans.append(span)
-        self.size += encoded.ByteSize()
+        self.size += len(encoded)
 
 
 class TraceExport:
@@ -144,7 +142,7 @@ class TraceExport:
         if span.settled <= self._skipped:
             return
         encoded = self._encoding().span(span)
-        if self._batch.encoded and self._batch.size + encoded.ByteSize() > BATCH_BYTES:
+        if self._batch.encoded and self._batch.size + len(encoded) > BATCH_BYTES:
             self._deliver()
         self._batch.add(span, encoded)
 
@@ -182,7 +180,7 @@ class TraceExport:
         if batch.upto > self._acknowledged:
             self._acknowledge(batch.upto)
 
-    def _send_spans(self, spans: list[ProtoSpan]) -> int:
+    def _send_spans(self, spans: list[bytes]) -> int:
         """Send spans, in halves where they are too many at once. Gives how many will not be kept."""
         try:
             return self._send("traces", self._encoding().spans(spans))
