@@ -83,7 +83,10 @@ def main() -> None:
     url = f"http://127.0.0.1:{int(receiver.stdout.readline())}"
     rows = []
     try:
-        for name, make, bar in (("led by the tiny conductor", led_run, BAR), ("200 calls that take no time", bare_run, 0)):
+        for name, make, bar in (
+            ("led by the tiny conductor", led_run, BAR),
+            ("200 calls that take no time", bare_run, 0),
+        ):
             cpu(make, url)  # imports
             pairs = [(cpu(make, ""), cpu(make, url)) for _ in range(2 if options.quick else 7)]
             alone, sent = (statistics.median(each) for each in zip(*pairs, strict=True))

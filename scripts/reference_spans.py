@@ -91,6 +91,6 @@ def _events() -> Iterator[str]:
     for name, about in SPAN_EVENTS.items():
         yield f"| `{name}` | {about} |\n"
     yield (
-        f"\n## Log records\n\nWith `content = \"events\"` or `\"both\"`, each request to a model is also a log record with the "
+        f'\n## Log records\n\nWith `content = "events"` or `"both"`, each request to a model is also a log record with the '
         f"event name\n`{DETAILS_EVENT}`, in the span of the request. Its messages are structures, not\ntexts of JSON.\n"
     )

@@ -60,7 +60,10 @@ def turns_of(name: str) -> list[str]:
             return [strategy.write_turn([work, helper], CANARY), *strategy.write_answer(CANARY)]
     from concertino.strategies.serial_calls.format import write_turn
 
-    return [write_turn("", "work", {"text": CANARY}) + write_turn("", "helper", {"text": CANARY}), f"\\boxed{{{CANARY}}}"]
+    return [
+        write_turn("", "work", {"text": CANARY}) + write_turn("", "helper", {"text": CANARY}),
+        f"\\boxed{{{CANARY}}}",
+    ]
 
 
 def pool_of(*, fails: bool = False, hangs: bool = False) -> ct.Pool:

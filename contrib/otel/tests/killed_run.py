@@ -8,9 +8,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from five_strategies import leader_of, pool_of, turns_of
-
 import concertino as ct
+from five_strategies import leader_of, pool_of, turns_of
 
 
 async def main(name: str, folder: Path, what: str) -> None:

@@ -97,7 +97,12 @@ def test_a_batch_that_is_too_large_for_the_receiver_is_sent_in_parts(tmp_path: P
 
 @pytest.mark.parametrize(
     ("status", "told"),
-    [(401, "OTEL_EXPORTER_OTLP_HEADERS"), (404, "check the address"), (302, "answered 302"), (400, "check the address")],
+    [
+        (401, "OTEL_EXPORTER_OTLP_HEADERS"),
+        (404, "check the address"),
+        (302, "answered 302"),
+        (400, "check the address"),
+    ],
 )
 def test_a_refusal_says_what_to_do_and_keeps_the_position(tmp_path: Path, status: int, told: str) -> None:
     path = long_trace(tmp_path, 3)

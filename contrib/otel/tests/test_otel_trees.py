@@ -175,4 +175,3 @@ async def test_a_call_of_a_name_that_a_model_made_up_does_not_tell_the_name(tmp_
     assert [values(span)["error.type"] for span in receiver.spans() if span.name == "execute_tool unknown"] == [
         "PARSE_ERR.unknown_name"
     ]
-

@@ -56,9 +56,7 @@ def _manager(pool: Pool) -> PluginManager | None:
     return default_manager()
 
 
-async def before_call(
-    hooks: Hooks, spec: ToolSpec, arguments: Any, call_id: str, run_id: str
-) -> Observation | None:
+async def before_call(hooks: Hooks, spec: ToolSpec, arguments: Any, call_id: str, run_id: str) -> Observation | None:
     """The first answer that a hook gives instead of the call, as an observation of its own; None to let it run.
 
     Raises:

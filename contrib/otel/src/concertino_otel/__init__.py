@@ -82,7 +82,6 @@ def concertino_cli() -> list[Any]:
 def concertino_doctor(settings: ProviderSettings) -> list[Finding]:
     """Whether there is a receiver, and whether it answers."""
     from .command import look
-
     from .options import Options
 
     return look(Options.of(settings))

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-
 from concertino import Finding, UsageError
 from concertino.cli.terminal import say, say_json
 from concertino.core.settings import load_settings

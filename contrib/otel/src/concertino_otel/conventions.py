@@ -14,7 +14,7 @@ from functools import cache
 from typing import Literal, get_args
 
 Dialect = Literal["1.41", "genai-0.1"]
-"""`1.41` are the names that most backends read today; `genai-0.1` are those of the newer conventions for GenAI alone."""
+"""`1.41` are the names that most backends read today; `genai-0.1` are those of the newer conventions of GenAI."""
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 DEFAULT_DIALECT: Dialect = "1.41"
 
@@ -133,7 +133,9 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("round", "concertino.round", "int", ("plan",), "ours", "number of the round"),
     Attribute("calls", "concertino.plan.calls", "int", ("plan",), "ours", "calls in the plan"),
     Attribute("issues", "concertino.plan.issues", "int", ("plan",), "ours", "format issues of the text"),
-    Attribute("usd", "concertino.cost.usd", "double", ("run", "chat", "tool", "agent"), "ours", "dollars, below it too"),
+    Attribute(
+        "usd", "concertino.cost.usd", "double", ("run", "chat", "tool", "agent"), "ours", "dollars, below it too"
+    ),
     Attribute("units", "concertino.cost.units", "double", ("run", "tool", "agent"), "ours", "cost units, below it too"),
     Attribute("limit_usd", "concertino.budget.usd", "double", ("run",), "ours", "limit of the run"),
     Attribute("limit_units", "concertino.budget.units", "double", ("run",), "ours", "limit of the run"),

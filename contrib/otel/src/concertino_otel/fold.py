@@ -337,7 +337,11 @@ class SpanFold:
         if not seen:
             return {"error": "unfinished"}
         status, error = seen["status"], seen.get("error")
-        fields: dict[str, Any] = {"status": status, "attempts": seen.get("attempts", 0), **_usage(seen.get("usage", {}))}
+        fields: dict[str, Any] = {
+            "status": status,
+            "attempts": seen.get("attempts", 0),
+            **_usage(seen.get("usage", {})),
+        }
         if seen.get("replayed"):
             fields["replayed"] = True
         if error:
