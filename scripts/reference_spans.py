@@ -19,11 +19,11 @@ HEAD = """\
 # Spans
 
 What concertino-otel sends. [Send spans to a backend](../how-to/send-spans.md) says how. Names are those of the GenAI
-conventions of OpenTelemetry, in one of two dialects (`semconv`): `1.41`, which most backends read today, and `genai-0.1`,
-which is newer. What the conventions have no name for begins with `concertino.`.
+conventions of OpenTelemetry, in one of two dialects (`semconv`): `1.41`, which most backends read today, and
+`genai-0.1`, which is newer. What the conventions have no name for begins with `concertino.`.
 
-Level: *required* and *if known* are those of the conventions; *ours* has no place in them; *opt-in* is content, and sent only
-where `content` says so. This page is made from the table in the code.
+Level: *required* and *if known* are those of the conventions; *ours* has no place in them; *opt-in* is content, and
+sent only where `content` says so. This page is made from the table in the code.
 
 ## Spans
 
@@ -39,9 +39,9 @@ NAMES = {
     "guard": "guard GUARD",
 }
 TREE = """
-The run is the root. A request of the orchestrator that led to a plan is below the span of that plan, any other one below
-the run. Calls of a plan are below the run, calls of an agent below that agent. A call that waited for others has links to
-them. A call that failed has the status ERROR and `error.type`.
+The run is the root. A request of the orchestrator that led to a plan is below the span of that plan, any other one
+below the run. Calls of a plan are below the run, calls of an agent below that agent. A call that waited for others has
+links to them. A call that failed has the status ERROR and `error.type`.
 
 ## Attributes
 """
@@ -91,6 +91,6 @@ def _events() -> Iterator[str]:
     for name, about in SPAN_EVENTS.items():
         yield f"| `{name}` | {about} |\n"
     yield (
-        f'\n## Log records\n\nWith `content = "events"` or `"both"`, each request to a model is also a log record with the '
-        f"event name\n`{DETAILS_EVENT}`, in the span of the request. Its messages are structures, not\ntexts of JSON.\n"
+        f'\n## Log records\n\nWith `content = "events"` or `"both"`, each request to a model is also a log record with '
+        f"the event name\n`{DETAILS_EVENT}`, in the span of the request. Its messages are structures, not\ntexts of JSON.\n"
     )

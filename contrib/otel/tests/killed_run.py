@@ -17,7 +17,7 @@ async def main(name: str, folder: Path, what: str) -> None:
     if what == "begin":
         await leader_of(name).run("q", pool=pool_of(hangs=True), trace=folder)
         return
-    [path] = folder.glob("*.trace.jsonl")
+    [path] = ct.TraceStore(folder).paths()
     replies = len(ct.Trace.load(path).replies())
     await leader_of(name, turns=turns_of(name)[replies:]).resume(path, pool=pool_of())
 

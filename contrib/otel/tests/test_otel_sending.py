@@ -1,5 +1,6 @@
 """Sending: nothing is lost while a receiver is away, nothing is sent where it was not meant to go."""
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ def test_what_a_process_could_not_send_the_next_one_sends_and_nothing_else(
     with receiving() as receiver:
         options = Options(receiver.url)
         receiver.answers = [200, 200] + [503] * 50
-        with pytest.raises(ct.UsageError, match="spans were taken. Repeat the command"):
+        with pytest.raises(ct.UsageError, match="spans were taken"):
             send_trace(path, options, wait=0)
         taken = len(receiver.spans())
         assert 0 < taken < 201
@@ -169,6 +170,6 @@ async def test_deleting_a_run_deletes_how_far_it_was_sent(tmp_path: Path) -> Non
     path = await run_of("parallel-rounds", tmp_path)
     with receiving() as receiver:
         send_trace(path, Options(receiver.url))
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(os.listdir(tmp_path)) == 2
     ct.TraceStore(tmp_path).delete(ct.Trace.load(path).run_id)
-    assert list(tmp_path.iterdir()) == []
+    assert os.listdir(tmp_path) == []

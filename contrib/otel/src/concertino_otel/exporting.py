@@ -84,6 +84,11 @@ class TraceExport:
         """Its id at the receiver, 32 hex digits; empty before the first record was read."""
         return self._encoder.trace_id.hex() if self._encoder else ""
 
+    @property
+    def holds(self) -> bool:
+        """Whether it has something that could not be sent yet."""
+        return bool(self._batch.encoded or self._settled)
+
     def promise(self) -> None:
         """Write down that this receiver is to have the trace, so that a later process sends what this one cannot.
 

@@ -28,6 +28,8 @@ POLL = 0.25
 """Seconds between looks at the traces of runs that go on."""
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 """Seconds until a receiver that is away is asked again, doubled each time."""
+_BLIND = 8
+"""Looks at a file's size alone, between two at whether its run still lives."""
 _GRACE = 5.0
 """Seconds in which a trace that was told may not be there yet, or not be locked yet."""
 
@@ -46,6 +48,7 @@ class Shipper:
         self._told: list[Path] = []
         self._exports: dict[Path, tuple[TraceExport, float]] = {}
         self._folders: set[Path] = set()
+        self._looked: dict[Path, tuple[int, int]] = {}
         self._wake = threading.Event()
         self._ending = False
         self._away_until, self._wait = 0.0, FIRST_WAIT
@@ -109,18 +112,34 @@ class Shipper:
             try:
                 if not export.run_id:
                     export.promise()
+                if not (ending or self._has_news(path, export)):
+                    continue
                 export.send_news()
             except Away as error:
                 self._away(error)
                 return
             except (ConcertinoError, OSError) as error:
                 logger.warning("the spans of %s are not sent: %s", path.name, error)
-                del self._exports[path]
+                self._forget(path)
                 continue
             self._wait = FIRST_WAIT
             settled = export.over or (not export.going and (ending or time.monotonic() - since > _GRACE))
             if settled:
-                del self._exports[path]
+                self._forget(path)
+
+    def _forget(self, path: Path) -> None:
+        del self._exports[path]
+        self._looked.pop(path, None)
+
+    def _has_news(self, path: Path, export: TraceExport) -> bool:
+        """Whether to look into a trace: it has grown, or it is time to see whether its run still lives."""
+        looked, size = self._looked.get(path, (0, -1))
+        now = path.stat().st_size
+        if export.going and not export.holds and now == size and looked < _BLIND:
+            self._looked[path] = (looked + 1, size)
+            return False
+        self._looked[path] = (0, now)
+        return True
 
     def _away(self, error: Away) -> None:
         if self._wait == FIRST_WAIT:
