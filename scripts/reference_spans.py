@@ -91,6 +91,7 @@ def _events() -> Iterator[str]:
     for name, about in SPAN_EVENTS.items():
         yield f"| `{name}` | {about} |\n"
     yield (
-        f'\n## Log records\n\nWith `content = "events"` or `"both"`, each request to a model is also a log record with '
-        f"the event name\n`{DETAILS_EVENT}`, in the span of the request. Its messages are structures, not\ntexts of JSON.\n"
+        '\n## Log records\n\nWith `content = "events"` or `"both"`, each request to a model is also a log record with '
+        f"the event name\n`{DETAILS_EVENT}`, in the span of the request. Its messages are structures,\n"
+        "not texts of JSON.\n"
     )
