@@ -3,8 +3,8 @@
     python benchmarks/spans.py [--json] [--quick]
 
 A shipper sends each run, while it goes on, to a receiver in another process. The cost of spans is the CPU time of the
-shipper's thread: reading the trace, folding, encoding, packing and requests. That of the run is the rest of the process.
-The bar is 3 % of a run that is led by a model in this process: the tiny conductor, and the simulated experts
+shipper's thread: reading the trace, folding, encoding, packing and requests. That of the run is the rest of the
+process. The bar is 3 % of a run that is led by a model in this process: the tiny conductor, and the simulated experts
 of the demo. Beside it stands the harshest case, a run whose model and tools take no time at all: there, the share is
 that of the bookkeeping alone, and has no bar.
 """
