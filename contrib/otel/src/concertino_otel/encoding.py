@@ -81,7 +81,8 @@ class Encoder:
         for event in span.events:
             pairs = [_pair(name, value) for name, value in event.fields.items()]
             made.events.add(name=event.name, time_unix_nano=_nano(event.at), attributes=pairs)
-        return made.SerializeToString()
+        written: bytes = made.SerializeToString()
+        return written
 
     def spans(self, spans: Iterable[bytes]) -> bytes:
         """A request that sends spans, each as its own bytes: they were written once, to know their size."""
@@ -118,7 +119,8 @@ class Encoder:
         url = SCHEMA_URLS[self.dialect]
         scope = pb.ScopeMetrics(scope=_SCOPE, metrics=made.values(), schema_url=url)
         sent = pb.ResourceMetrics(resource=self._resource, scope_metrics=[scope], schema_url=url)
-        return ExportMetricsServiceRequest(resource_metrics=[sent]).SerializeToString()
+        written: bytes = ExportMetricsServiceRequest(resource_metrics=[sent]).SerializeToString()
+        return written
 
     def logs(self, spans: Iterable[Span]) -> bytes:
         """A request that sends the content of requests to models as log records; empty if there is none."""
@@ -145,7 +147,8 @@ class Encoder:
         url = SCHEMA_URLS[self.dialect]
         scope = ScopeLogs(scope=_SCOPE, log_records=records, schema_url=url)
         sent = ResourceLogs(resource=self._resource, scope_logs=[scope], schema_url=url)
-        return ExportLogsServiceRequest(resource_logs=[sent]).SerializeToString()
+        written: bytes = ExportLogsServiceRequest(resource_logs=[sent]).SerializeToString()
+        return written
 
     def root(self) -> ids.Caller:
         """The span of the run, for whoever calls others in its name."""

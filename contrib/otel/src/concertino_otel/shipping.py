@@ -20,7 +20,7 @@ from concertino.core.errors import ConcertinoError
 from .exporting import TraceExport
 from .options import Options
 from .positions import waiting
-from .sending import Away, Send
+from .sending import Away, Send, sender
 
 logger = logging.getLogger("concertino.otel")
 
@@ -43,7 +43,7 @@ class Shipper:
 
     def __init__(self, options: Options, *, send: Send | None = None) -> None:
         self.options = options
-        self._send = send
+        self._send = send or sender(options)  # one for all runs: making it reads the certificates of the machine
         self._mutex = threading.Lock()
         self._told: list[Path] = []
         self._exports: dict[Path, tuple[TraceExport, float]] = {}
