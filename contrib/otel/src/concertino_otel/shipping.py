@@ -24,11 +24,11 @@ from .sending import Away, Send, sender
 
 logger = logging.getLogger("concertino.otel")
 
-POLL = 0.25
-"""Seconds between looks at the traces of runs that go on."""
+POLL = 2.0
+"""Seconds between looks at the traces of runs that go on. A request costs more than many spans, so few are made."""
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 """Seconds until a receiver that is away is asked again, doubled each time."""
-_BLIND = 8
+_BLIND = 2
 """Looks at a file's size alone, between two at whether its run still lives."""
 _GRACE = 5.0
 """Seconds in which a trace that was told may not be there yet, or not be locked yet."""
