@@ -1,6 +1,7 @@
 """Spans while runs go on: from the settings file, under the caller's span, with other libraries' spans below ours."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -159,3 +160,25 @@ def _asks_its_model(folder: Path) -> bool:
     return any(b'"parent"' in path.read_bytes() for path in folder.glob("*.trace.jsonl")) or any(
         b'"name":"helper","kind"' in path.read_bytes() for path in folder.glob("*.trace.jsonl")
     )
+
+
+@pytest.mark.slow
+async def test_the_command_sends_a_trace_and_says_what_it_did(tmp_path: Path) -> None:
+    run = await leader_of("parallel-rounds").run("q", pool=pool_of(), trace=tmp_path)
+    with receiving() as receiver:
+        command = [
+            sys.executable,
+            "-m",
+            "concertino",
+            "traces",
+            "export",
+            str(run.path),
+            "--json",
+            "--otlp",
+            receiver.url,
+        ]
+        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=True, cwd=tmp_path)
+        told = json.loads(done.stdout)
+        assert told["sent"] == len(receiver.spans())
+    assert (told["run_id"], told["over"], told["receiver"]) == (run.id, True, receiver.url)
+    assert told["trace_id"] == trace_id(run.id).hex()
