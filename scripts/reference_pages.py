@@ -375,6 +375,13 @@ def rewards_page() -> str:
     return reference_page()
 
 
+def spans_page() -> str:
+    """`spans.md`: what concertino-otel sends."""
+    from reference_spans import reference_page
+
+    return reference_page()
+
+
 def training_settings_page() -> str:
     """`training-settings.md`: every key of a settings file of concertino-train."""
     from reference_training_settings import reference_page
@@ -389,6 +396,7 @@ MADE = {
     "members.md": members_page,
     "metrics.md": metrics_page,
     "rewards.md": rewards_page,
+    "spans.md": spans_page,
     "strategy-issues.md": issues_page,
     "training-settings.md": training_settings_page,
     "../examples/notebooks/first_run.html": drawing_page,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -131,6 +132,14 @@ def concertino_guards() -> list[ct.Guard]:
 
 
 # --8<-- [end:concertino_guards]
+# --8<-- [start:concertino_before_run]
+@ct.hookimpl
+def concertino_before_run(run_id: str, trace: Path) -> dict[str, Any]:
+    print(f"run {run_id} is recorded in {trace.name}")
+    return {"host": platform.node()}
+
+
+# --8<-- [end:concertino_before_run]
 # --8<-- [start:concertino_before_call]
 @ct.hookimpl
 def concertino_before_call(spec: ct.ToolSpec, arguments: dict[str, Any], call_id: str) -> ct.Observation | None:

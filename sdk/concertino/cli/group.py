@@ -98,8 +98,8 @@ OF_PLUGINS: dict[str, PluginCommand] = {
 """Commands of our other distributions, which need not be installed."""
 
 
-_IN_GROUPS = {"pool describe": "concertino-bench"}
-"""Commands of our other distributions that belong to a built-in group."""
+_IN_GROUPS = {"pool describe": "concertino-bench", "traces export --otlp": "concertino-otel"}
+"""Commands of our other distributions that belong to a built-in group or command."""
 COMMAND_GROUP = "concertino.commands"
 """The group of entry points whose names are commands of plugins."""
 _MOST_ASKED = 20
@@ -247,6 +247,21 @@ def _manager_without_settings(kind: type[PluginManager]) -> PluginManager:
     from concertino.core.settings import settings_of_environment
 
     return kind(settings_of_environment())
+
+
+def part_of_plugin(name: str) -> click.Command:
+    """What an option of a built-in command leaves to another distribution of ours.
+
+    Raises:
+        UsageError: it is not installed, or is broken.
+    """
+    found = plugin_command(name)
+    if found is None:
+        from concertino.core.errors import UsageError
+
+        ours = PluginCommand(_IN_GROUPS[name], "")
+        raise UsageError(f"'{name}' comes with {ours.distribution}: {ours.extra}{_broken_plugins(name)}")
+    return found
 
 
 def _distributions_of(name: str) -> set[str]:

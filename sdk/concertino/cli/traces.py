@@ -16,6 +16,7 @@ from concertino.core.private_files import open_private
 
 from . import complete
 from .failures import Failed
+from .group import part_of_plugin
 from .options import common_options, make_strategy, view_options
 from .output import one_line, show_money, write_json, write_records, write_table
 from .terminal import json_stream, say
@@ -198,14 +199,28 @@ def _difference(recorded: dict[str, Any]) -> str:
 @click.argument("trace", default="last", shell_complete=complete.traces)
 @click.option("--format", "form", type=click.Choice(["json", "jsonl"]), default="json", show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="A file instead of stdout.")
+@click.option("--otlp", metavar="URL", help="Send it as spans to a receiver of OpenTelemetry instead.")
 @_folder_option
 @common_options
-def export(trace: str, form: str, output: Path | None, folder: Path | None, as_json: bool) -> None:
+@click.pass_context
+def export(
+    ctx: click.Context, trace: str, form: str, output: Path | None, otlp: str | None, folder: Path | None, as_json: bool
+) -> None:
     """Write a trace for other programs, large values included: one JSON object, or one record a line.
 
-    JSON: {"version", "summary": {as `traces list`}, "records"}; jsonl: the records
+    With --otlp, which comes with concertino-otel, its spans go to a receiver such as http://127.0.0.1:4318. What is
+    sent, the table [providers.otel] of concertino.toml says; prompts and results are not.
+
+    \b
+    JSON: {"version", "summary": {as `traces list`}, "records"}; jsonl: the records;
+          with --otlp: {"run_id", "trace_id", "receiver", "sent", "rejected", "over"}
     """
     path = _store(folder).find(trace)
+    if otlp is not None:
+        if output is not None:
+            raise UsageError("--output is a file and --otlp a receiver; give one of them")
+        ctx.invoke(part_of_plugin("traces export --otlp"), trace=path, url=otlp, as_json=as_json)
+        return
     damage = _export(path, form == "json" or as_json, output)
     _warn(path, damage)
 

@@ -60,7 +60,7 @@ class MemberCall(Execution):
         return CallContext(self)
 
     async def before(self) -> Observation | None:
-        answer = await before_call(self.scope.before, self.bound.spec, self.arguments, self.call_id)
+        answer = await before_call(self.scope.before, self.bound.spec, self.arguments, self.call_id, self.run_id)
         # A copy, since a hook may answer many calls with one object.
         if answer is None:
             return None

@@ -1,7 +1,9 @@
-"""The hooks around a call: who may answer or refuse it before it runs, and who looks at its observation afterwards.
+"""The hooks around a run and its calls: who is told that a run begins, who may answer or refuse a call before it runs,
+and who looks at its observation afterwards.
 
-A hook's fault is never the run's. Before a call, an exception is that call's failure (`PermissionError` a refusal).
-After a call, it is noted and the result counts all the same, even if the hook was cancelled by the deadline.
+Before a run, an exception refuses it. Around calls, a hook's fault is never the run's. Before a call, an exception is
+that call's failure (`PermissionError` a refusal). After a call, it is noted and the result counts all the same, even if
+the hook was cancelled by the deadline.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino.core.observation import Observation
@@ -16,6 +19,7 @@ from concertino.core.settings import always_loaded
 from concertino.members.specs import ToolSpec
 
 if TYPE_CHECKING:
+    from concertino.plugins import PluginManager
     from concertino.pool.pool import Pool
 
 Hooks = Sequence[Callable[..., Any]]
@@ -26,18 +30,33 @@ def plugin_hooks(pool: Pool) -> tuple[Hooks, Hooks]:
 
     A pool made by hand is under those of every run too.
     """
-    manager = pool.manager
+    manager = _manager(pool)
     if manager is None:
-        # A pool made by hand has only the hooks of plugins that are always loaded, so mostly there is nothing to find.
-        if not always_loaded():
-            return (), ()
-        from concertino.plugins import default_manager
-
-        manager = default_manager()
+        return (), ()
     return manager.before_call_hooks(), manager.after_call_hooks()
 
 
-async def before_call(hooks: Hooks, spec: ToolSpec, arguments: Any, call_id: str) -> Observation | None:
+def before_run(pool: Pool, run_id: str, trace: Path) -> dict[str, Any]:
+    """Tell plugins that a run begins or goes on. Gives what they note about it, by provider.
+
+    Raises:
+        PluginError: a plugin refuses the run.
+    """
+    manager = _manager(pool)
+    return manager.before_run(run_id, trace) if manager is not None else {}
+
+
+def _manager(pool: Pool) -> PluginManager | None:
+    """The plugins whose hooks a run of a pool calls; None if there are none."""
+    # A pool made by hand has only the hooks of plugins that are always loaded, so mostly there is nothing to find.
+    if pool.manager is not None or not always_loaded():
+        return pool.manager
+    from concertino.plugins import default_manager
+
+    return default_manager()
+
+
+async def before_call(hooks: Hooks, spec: ToolSpec, arguments: Any, call_id: str, run_id: str) -> Observation | None:
     """The first answer that a hook gives instead of the call, as an observation of its own; None to let it run.
 
     Raises:
@@ -45,7 +64,7 @@ async def before_call(hooks: Hooks, spec: ToolSpec, arguments: Any, call_id: str
         TypeError: a hook returned something else.
     """
     for hook in hooks:
-        answer = hook(spec=spec, arguments=arguments, call_id=call_id)
+        answer = hook(spec=spec, arguments=arguments, call_id=call_id, run_id=run_id)
         if inspect.isawaitable(answer):
             answer = await answer
         if isinstance(answer, Observation):

@@ -114,12 +114,14 @@ class Hook:
         name: of the hook.
         function: the plugin's.
         package: the plugin's top-level package.
+        provider: the provider's name alone.
     """
 
     plugin: str
     name: str
     function: Callable[..., Any]
     package: str
+    provider: str = ""
 
     def __call__(self, **arguments: Any) -> Any:
         """What the implementation returns; an awaitable where it does.

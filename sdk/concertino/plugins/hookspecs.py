@@ -10,13 +10,14 @@ implementation may take fewer arguments than the specification, never others.
 `settings` is the distribution's own table: `[providers.words]` in a pool file, or else in `concertino.toml`. A hook
 that raises `UsageError` or `ValueError` about it is answered with the file and the table.
 
-`concertino_before_call` and `concertino_after_call` may return an awaitable. A plugin that only brings those two is
-loaded in every run if `concertino.toml` has `always = ["its name"]`.
+`concertino_before_call` and `concertino_after_call` may return an awaitable. A plugin that only brings those two, or
+`concertino_before_run`, is loaded in every run if `concertino.toml` has `always = ["its name"]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -94,8 +95,20 @@ def concertino_guards() -> list[Guard]:
     raise NotImplementedError
 
 
+@hookspec
+def concertino_before_run(run_id: str, trace: Path, settings: ProviderSettings) -> Mapping[str, Any] | None:
+    """Called when a run that keeps a trace begins, and when it is resumed; before the first line is written.
+
+    A returned table of plain JSON data is kept in the run's set-up, under the provider's name in `noted`; what is
+    returned at a resume is not, for the set-up stays that of the beginning. Return at once: the event loop waits.
+    What it raises refuses the run.
+    """
+
+
 @hookspec(firstresult=True)
-def concertino_before_call(spec: ToolSpec, arguments: dict[str, Any], call_id: str) -> Any | Awaitable[Any]:
+def concertino_before_call(
+    spec: ToolSpec, arguments: dict[str, Any], call_id: str, run_id: str
+) -> Any | Awaitable[Any]:
     """Called before each call of a tool or agent, with validated arguments; the first result that is not None wins.
 
     Return None to let the call run, an `Observation` to answer it without running (a cache, a recording; its

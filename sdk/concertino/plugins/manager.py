@@ -393,6 +393,25 @@ class PluginManager:
         """The `concertino_after_call` implementations of loaded plugins, in order."""
         return self._hooks("concertino_after_call")
 
+    def before_run(self, run_id: str, trace: Path) -> dict[str, Any]:
+        """Tell loaded plugins that a run begins or goes on. Gives what they note about it, by provider.
+
+        Raises:
+            PluginError: a plugin refuses the run, or notes what is no plain JSON data.
+        """
+        noted: dict[str, Any] = {}
+        for hook in self._hooks("concertino_before_run"):
+            found = hook(run_id=run_id, trace=trace, settings=self._plugins[hook.provider].settings)
+            if found is None:
+                continue
+            try:
+                noted[hook.provider] = json.loads(json.dumps(dict(found), allow_nan=False))
+            except (TypeError, ValueError) as error:
+                raise PluginError(
+                    f"{hook.plugin}: {hook.name} returned {found!r:.80}; expected None or a table of plain JSON data"
+                ) from error
+        return noted
+
     def describe_hooks(self) -> list[Hook]:
         """The `concertino_describe` implementations of loaded plugins, in order."""
         return self._hooks("concertino_describe")
@@ -520,7 +539,7 @@ class PluginManager:
             order = sorted(found, key=lambda impl: (impl.trylast - impl.tryfirst, impl.plugin_name))
             plugins = [self._plugins[implementation.plugin_name] for implementation in order]
             return [
-                Hook(plugin.label, hook, implementation.function, plugin.declarations[0].package)
+                Hook(plugin.label, hook, implementation.function, plugin.declarations[0].package, plugin.name)
                 for plugin, implementation in zip(plugins, order, strict=True)
             ]
 

@@ -29,6 +29,7 @@ from concertino.core.errors import PoolError, UsageError
 from concertino.core.events import Event, RunStarted, TextDelta
 from concertino.core.model import Message, Model, Sampling
 from concertino.executor import Duplicates, Executor
+from concertino.executor.hooks import before_run
 from concertino.executor.turns import NOT_BEGUN, Turns
 from concertino.members.context import RunContext
 from concertino.members.specs import ModelSpec
@@ -269,6 +270,8 @@ class Orchestrator(Generic[OutputT]):
             # The trace file comes last: a run that is refused above leaves no file.
             sink = None
             if target is not None:
+                if noted := before_run(pool, run_id, target):
+                    setup["noted"] = noted
                 sink = JournalSink.create(target, header(run_id), durability)
             begun = RunStarted(run_id, asked, setup, round(time.time(), 3))
             settings, rounds = self._settings(), _rounds(strategy, budget)
@@ -468,8 +471,10 @@ class Orchestrator(Generic[OutputT]):
         from concertino.traces.journal import Journal
 
         target = path_of("path", path)
-        durability: Durability = first_record(target).get("setup", {}).get("durability", "process")
+        first = first_record(target)
+        durability: Durability = first.get("setup", {}).get("durability", "process")
         pool = self._with_model(current_pool(pool, Budget()))
+        before_run(pool, str(first["run"]), target)
         # Read once, and under the lock, when no other process can write to it.
         opened = ReopenedTrace(target, decisions or {})
         journal = Journal.reopen(target, opened.read, durability=durability)

@@ -28,12 +28,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from concertino.core.errors import TraceError, UsageError
 from concertino.core.events import Event, TextDelta
-from concertino.traces import TraceStore
-from concertino.traces.blobs import BlobStore
+from concertino.traces import TraceStore, TraceTail
 from concertino.traces.journal_lock import is_being_written
-from concertino.traces.journal_reader import JournalCursor
 from concertino.traces.overview import Overview
-from concertino.traces.records import unpacked
 
 from .handle import RunHandle, ask_to_cancel
 from .orchestrator import NO_POOL
@@ -255,14 +252,13 @@ class Runs:
             TraceError: there is no such run, or its trace is damaged.
         """
         path = self._path(run_id)
-        cursor, blobs = JournalCursor(path), BlobStore(path)
+        tail = TraceTail(path, after)
         with self._news(path) as news:
             while True:
                 # Asked before reading: whatever was written by then is still given.
-                going = is_being_written(path)
-                for record in cursor.records():
-                    if record["n"] > max(after, 0):  # the header has number 0
-                        yield {**unpacked(record, blobs), "n": record["n"]}
+                going = tail.is_written()
+                for record in tail.news():
+                    yield record
                 if not going:
                     return
                 # Text is in no file, so between two pieces of it there is nothing to read.

@@ -16,6 +16,9 @@ from .overview import Overview
 from .sink import SUFFIX
 from .trace import Summary, Trace
 
+POSITIONS = ".otlp"
+"""How files end in which concertino-otel keeps how far a trace was sent."""
+
 
 def default_folder() -> Path:
     """Where the command line keeps traces."""
@@ -76,7 +79,8 @@ class TraceStore:
         path = self.path_for(run_id)
         BlobStore(path).delete()
         path.unlink(missing_ok=True)
-        index_of(path).unlink(missing_ok=True)
+        for beside in (index_of(path), path.with_name(path.name + POSITIONS)):
+            beside.unlink(missing_ok=True)
 
     def load(self, name: str) -> Trace:
         """Read a trace by path, id or `last`."""
