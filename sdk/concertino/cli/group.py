@@ -239,10 +239,8 @@ class OpenGroup(click.Group):
         """As click does it; of a command of ours that is not installed, it says where it comes from."""
         distribution = _IN_GROUPS.get(f"{self.name} {args[0]}")
         if distribution is not None and self.get_command(ctx, args[0]) is None:
-            raise click.UsageError(
-                f"there is no command {args[0]!r}; it comes with {distribution}: {PluginCommand(distribution, '').extra}",
-                ctx,
-            )
+            extra = PluginCommand(distribution, "").extra
+            raise click.UsageError(f"there is no command {args[0]!r}; it comes with {distribution}: {extra}", ctx)
         return super().resolve_command(ctx, args)
 
 

@@ -2,6 +2,8 @@
 
     run_file        a trace, read as far as it goes        run_fold       what the page shows of it
     critical_path   what the run was waiting for           item_body      what one item holds
+    run_list        the runs of a folder                   run_difference where two runs part
+    view_server     the pages of a folder                  view_commands  the commands
     shown_texts     every text that leaves the package     run_page       one run as one file
     static          the scripts and the style sheet of the pages
 
@@ -20,6 +22,6 @@ __all__: list[str] = []
 @hookimpl
 def concertino_cli() -> list[Any]:
     """`concertino traces html`, and `concertino view`."""
-    from .view_commands import html_command
+    from .view_commands import html_command, view_command
 
-    return [html_command]
+    return [view_command, html_command]

@@ -1,8 +1,8 @@
 """The critical path of a recorded run: the chain of items that the run was waiting for, from its end to its begin.
 
 It is read off the times on record: a call waited for the last of the calls that it names, or for the request that
-planned it; a request waited for whatever ended last before it. Invariant: no item of one level is on the path twice, and
-each began no later than the one that waited for it.
+planned it; a request waited for whatever ended last before it. Invariant: no item of one level is on the path twice,
+and each began no later than the one that waited for it.
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ class RunFile:
         self._unread = 0
         self._lock = threading.Lock()
         self._size = -1
+        self._inode = path.stat().st_ino if path.exists() else 0
         self._last: tuple[int, Mapping[str, Any]] = (-1, {})
         self.refresh()
         if not self.fold.count:
@@ -59,6 +60,14 @@ class RunFile:
             for record in self._cursor.records():
                 self._take(record)
             return self.fold.count > before
+
+    def replaced(self) -> bool:
+        """Whether another file has its name now, or it has become shorter than what was read."""
+        try:
+            stat = self.path.stat()
+        except OSError:
+            return False
+        return stat.st_ino != self._inode or stat.st_size < self._cursor.offset
 
     def patch(self, since: int = 0) -> dict[str, Any]:
         """What changed after the first `since` records."""

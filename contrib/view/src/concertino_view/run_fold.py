@@ -61,10 +61,9 @@ class Item:
 
     def to_row(self) -> list[Any]:
         """In the order that `run_data.js` reads."""
-        return [
-            self.index, self.id, self.name, self.kind, self.parent, self.round, self.started, self.ended, self.status,
-            self.label, self.error, self.note, round(self.usd, 8), self.tokens, self.retries, self.after,
-        ]  # fmt: skip
+        begun = [self.parent, self.round, self.started, self.ended, self.status]
+        told = [self.label, self.error, self.note, round(self.usd, 8), self.tokens, self.retries, self.after]
+        return [self.index, self.id, self.name, self.kind, *begun, *told]
 
 
 @dataclass(slots=True)

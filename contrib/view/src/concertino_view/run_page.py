@@ -18,7 +18,7 @@ from typing import Any
 
 from .run_file import RunFile
 
-_MODULES = ("page_parts.js", "run_data.js", "row_list.js", "timeline.js", "item_detail.js", "run_view.js", "file_main.js")
+_MODULES = ("page_parts", "run_data", "row_list", "timeline", "item_detail", "run_view", "file_main")
 """In an order in which each stands after those that it imports."""
 _BLOCK = 200
 """Items whose bodies are read together."""
@@ -28,6 +28,13 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 def static(name: str) -> str:
     """A file of the page."""
     return (files(__package__) / "static" / name).read_text(encoding="utf-8")
+
+
+@cache
+def scripts() -> frozenset[str]:
+    """The names of the modules of the pages."""
+    names = (each.name for each in (files(__package__) / "static").iterdir())
+    return frozenset(name for name in names if name.endswith(".js"))
 
 
 def page_of(run: RunFile) -> Iterator[str]:
@@ -57,7 +64,7 @@ def page_of(run: RunFile) -> Iterator[str]:
 @cache
 def bundle() -> str:
     """The modules of the page as one; their names are different, so they need no imports."""
-    whole = "".join(static(name) for name in _MODULES)
+    whole = "".join(static(f"{name}.js") for name in _MODULES)
     without = re.sub(r"^import [^;]*;\n", "", whole, flags=re.MULTILINE)
     return re.sub(r"^export ", "", without, flags=re.MULTILINE)
 
@@ -69,4 +76,5 @@ def _hash(text: str) -> str:
 def _data(name: str, value: Any) -> str:
     """Data of the page. A browser obeys nothing in an element of this type."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return f'<script type="application/json" id="{name}">{re.sub("[<>&]", lambda found: _ESCAPES[found[0]], text)}</script>\n'
+    inert = re.sub("[<>&]", lambda found: _ESCAPES[found[0]], text)
+    return f'<script type="application/json" id="{name}">{inert}</script>\n'

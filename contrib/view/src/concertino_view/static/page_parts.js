@@ -2,7 +2,7 @@
 // `title` and `aria-label`, which browsers do not interpret.
 
 export const STATUSES = ["OK", "PARSE_ERR", "EXEC_ERR", "TIMEOUT", "running", "waiting"];
-const MARKS = { OK: "✓", PARSE_ERR: "¶", EXEC_ERR: "✗", TIMEOUT: "⧖", running: "▸", waiting: "·" };
+const MARKS = { OK: "✓", PARSE_ERR: "¶", EXEC_ERR: "✗", TIMEOUT: "◷", running: "▸", waiting: "·" };
 
 export function el(tag, settings = {}, ...children) {
   const made = document.createElement(tag);
@@ -24,6 +24,7 @@ export function statusPill(status) {
 
 export function seconds(value) {
   if (value === null || value === undefined) return "";
+  if (value === 0) return "0 s";
   if (value < 0.0995) return `${(value * 1000).toFixed(value < 0.00995 ? 1 : 0)} ms`;
   if (value < 60) return `${value.toFixed(value < 10 ? 2 : 1)} s`;
   const minutes = Math.floor(value / 60);

@@ -7,12 +7,14 @@ import { RowList } from "./row_list.js";
 import { FAILED, makeFilter, RunData } from "./run_data.js";
 import { Timeline } from "./timeline.js";
 
+const TITLE = 200; // characters of a question in the title
 const KEYS = "Keys: ↑ ↓ or j k move, f next failure, c next on the critical path, / filter, + - 0 zoom, ← → pan.";
 
 export async function showRun(root, source) {
   const view = new RunView(source);
   root.replaceChildren(...view.parts);
   view.take(await source.start());
+  root.addEventListener("go", (event) => view.goTo(event.detail));
   if (source.follow) source.follow((patch) => view.take(patch), (state) => view.say(state));
   return view;
 }
@@ -115,7 +117,7 @@ class RunView {
   roundOf(number) {
     const told = this.data.head.rounds.find((each) => each[0] === number);
     const faults = told && told[3] ? el("span", { class: "note" }, count(told[3], "format issue")) : null;
-    return [el("b", {}, told ? `round ${number}` : "outside of rounds"), el("span", { class: "label" }, told ? told[2] : ""), faults];
+    return [el("b", {}, told ? `round ${number}` : this.data.head.rounds.length ? "after the last round" : "before any round"), el("span", { class: "label" }, told ? told[2] : ""), faults];
   }
 
   choose(row) {
@@ -156,6 +158,7 @@ class RunView {
 
 function headOf(data) {
   const head = data.head;
+  const long = head.question.length > TITLE;
   const used = head.usage;
   const tokens = (used.input_tokens || 0) + (used.output_tokens || 0);
   const unpriced = used.unpriced ? ` (${count(used.unpriced, "request")} of unknown price)` : "";
@@ -167,9 +170,11 @@ function headOf(data) {
   const path = [...data.critical].map((index) => data.items[index]).filter((item) => item.parent < 0);
   if (path.length) facts.push(`critical path: ${seconds(path.reduce((sum, item) => sum + data.took(item), 0))}`);
   return [
-    el("h1", {}, head.question.length > 400 ? `${head.question.slice(0, 400)} …` : head.question || "(no question)"),
+    el("h1", {}, long ? `${head.question.slice(0, TITLE)} …` : head.question || "(no question)"),
+    long ? el("details", {}, el("summary", {}, "the whole question"), el("pre", { tabindex: 0 }, head.question)) : null,
     ...head.notes.map((note) => el("p", { class: "warning", role: "note" }, note)),
-    el("p", { class: "facts" }, el("b", { class: "stop" }, head.stop), head.meaning, head.detail ? `: ${head.detail.slice(0, 400)}` : ""),
+    el("p", { class: "facts" }, el("b", { class: "stop" }, head.stop), el("span", {}, head.meaning),
+      head.detail ? el("span", {}, head.detail.slice(0, 400)) : null),
     head.answer === null ? null : el("pre", { class: "answer", tabindex: 0 }, head.answer),
     el("p", { class: "facts" }, ...facts.filter(Boolean).map((fact) => el("span", {}, fact))),
     budgetOf(head),
