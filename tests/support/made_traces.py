@@ -15,9 +15,11 @@ def records_of(rounds: int = 2, width: int = 3, text: str = "", run: str = "r1")
     """
     at = 0.0
     setup = {
-        "strategy": {"name": text or "parallel-rounds"}, "pool": text or "abc", "roles": {text or "lead": text or "toy/x"},
+        "strategy": {"name": text or "parallel-rounds"},
+        "pool": text or "abc",
+        "roles": {text or "lead": text or "toy/x"},
         "budget": {"usd": 10.0, "rounds": rounds + 1, "seconds": 1e4},
-    }  # fmt: skip
+    }
     found: list[dict[str, Any]] = [
         {"t": "run", "run": run, "question": text or "How many?", "setup": setup, "at": 1_790_000_000.0}
     ]
@@ -34,13 +36,20 @@ def records_of(rounds: int = 2, width: int = 3, text: str = "", run: str = "r1")
 def _request(number: int, at: float, text: str) -> list[dict[str, Any]]:
     messages = [{"role": "user", "text": text or f"what is known after {number}"}]
     seen = {
-        "id": f"ask.{number}", "name": text or "lead", "status": "OK", "usage": {"usd": 0.01, "input_tokens": 50},
-        "attempts": 1, "started": at, "ended": at + 0.5,
-    }  # fmt: skip
+        "id": f"ask.{number}",
+        "name": text or "lead",
+        "status": "OK",
+        "usage": {"usd": 0.01, "input_tokens": 50},
+        "attempts": 1,
+        "started": at,
+        "ended": at + 0.5,
+    }
     reply = {
-        "text": text or f"I call {number}", "finish_reason": "stop", "reasoning": text or "because",
+        "text": text or f"I call {number}",
+        "finish_reason": "stop",
+        "reasoning": text or "because",
         "tool_calls": [{"name": text or "add", "arguments": {text or "a": text or 1}, "id": text or "x"}],
-    }  # fmt: skip
+    }
     asked = {"t": "ask", "id": f"ask.{number}", "role": text or "lead", "model": text or "toy/x"}
     return [
         {**asked, "messages": messages, "at": at},
@@ -72,9 +81,17 @@ def _call(
     began = {"name": call["name"], "kind": kind, "arguments": call["arguments"], "at": begun, "key": "k"}
     found: list[dict[str, Any]] = [{"t": "intent", "id": call_id, **began}]
     result: dict[str, Any] = {
-        "t": "result", "id": call_id, "name": call["name"], "status": status, "usage": {"usd": 0.001, "calls": 1},
-        "attempts": 1, "started": begun, "ended": ended, "note": text or "a note", "repairs": [text or "a quote added"],
-    }  # fmt: skip
+        "t": "result",
+        "id": call_id,
+        "name": call["name"],
+        "status": status,
+        "usage": {"usd": 0.001, "calls": 1},
+        "attempts": 1,
+        "started": begun,
+        "ended": ended,
+        "note": text or "a note",
+        "repairs": [text or "a quote added"],
+    }
     if status == "OK":
         result["content"] = {text or "sum": text or "a result of some length"}
     else:

@@ -92,7 +92,7 @@ def _seen(record: Record, texts: ShownTexts) -> Iterator[Section]:
     if record.get("note"):
         yield _section("note", record["note"], texts)
     if record.get("usage"):
-        yield _section("used", "\n".join(f"{name}: {value}" for name, value in record["usage"].items()), texts)
+        yield _section("used", "\n".join(f"{name}: {value:.6g}" for name, value in record["usage"].items()), texts)
 
 
 def _retry(record: Record, texts: ShownTexts) -> Iterator[Section]:

@@ -134,7 +134,7 @@ def _rounds(run: RunFile) -> dict[int, list[_Seen]]:
         if item.kind == "request":
             continue
         if item.parent >= 0:
-            inside.setdefault(item.parent, []).append(f"{item.name} {item.label} {item.status}")
+            inside.setdefault(item.parent, []).append(f"{_identity(run, item)} {item.status}")
             continue
         top.append((item, _identity(run, item)))
         identities[item.index] = top[-1][1]

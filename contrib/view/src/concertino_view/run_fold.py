@@ -246,7 +246,7 @@ class RunFold:
             "verdicts": board.verdicts(),
             "rounds": [[each.number, each.at, each.thought, each.issues] for each in rounds],
             "critical": critical_path(self.items) if board.end is not None else [],
-            "notes": [texts.line(note) for note in self.notes],
+            "notes": [texts.text(note) for note in self.notes],
         }
 
     def _facts(self) -> list[list[str]]:

@@ -137,8 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         url = urlsplit(self.path)
         query = {name: values[-1] for name, values in parse_qs(url.query).items()}
-        self._admit(url.path, query)
-        if self.close_connection:
+        if not self._admits(url.path, query):
             return
         head, *parts = [unquote(part) for part in url.path.split("/")[1:]]
         match head, *parts:
@@ -160,8 +159,8 @@ class _Handler(BaseHTTPRequestHandler):
             case _:
                 raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
 
-    def _admit(self, path: str, query: dict[str, str]) -> None:
-        """Let in who asks for this address and has the key; the first page puts the key into a cookie."""
+    def _admits(self, path: str, query: dict[str, str]) -> bool:
+        """Let in who asks for this address and has the key; whoever brings it in the address gets a cookie first."""
         port = self.server.server_port
         if self.headers.get_all("Host") not in ([f"127.0.0.1:{port}"], [f"localhost:{port}"]):
             raise Refused(HTTPStatus.FORBIDDEN, f"expected the address http://127.0.0.1:{port}")
@@ -173,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
         except CookieError:
             held = SimpleCookie()
         if cookie in held and secrets.compare_digest(held[cookie].value.encode(), self.server.key.encode()):
-            return
+            return True
         if not secrets.compare_digest(query.get("key", "").encode(), self.server.key.encode()):
             raise Refused(HTTPStatus.FORBIDDEN, "the key is missing; use the address that `concertino view` printed")
         self.send_response(HTTPStatus.SEE_OTHER)
@@ -181,7 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Location", path if path.startswith("/run/") else "/")
         self.send_header("Content-Length", "0")
         self.end_headers()
-        self.close_connection = True
+        return False
 
     def _run(self, run: RunFile, what: str, query: dict[str, str]) -> None:
         match what:
