@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 STATUSES = ("OK", "OK", "EXEC_ERR", "OK", "PARSE_ERR", "OK", "TIMEOUT")
 
 
-def records_of(rounds: int = 2, width: int = 3, text: str = "", run: str = "r1") -> list[dict[str, Any]]:
+def records_of(
+    rounds: int = 2, width: int = 3, text: str = "", run: str = "r1", texts: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """A whole run. In each round the second call waits for the first, and the last is an agent with a call inside.
 
     Args:
         text: stands in every field that holds a text of strangers.
+        texts: one for each round instead, in turn.
     """
     at = 0.0
     setup = {
@@ -24,9 +28,10 @@ def records_of(rounds: int = 2, width: int = 3, text: str = "", run: str = "r1")
         {"t": "run", "run": run, "question": text or "How many?", "setup": setup, "at": 1_790_000_000.0}
     ]
     for number in range(1, rounds + 1):
-        found += _request(number, at, text)
+        here = texts[(number - 1) % len(texts)] if texts else text
+        found += _request(number, at, here)
         at += 0.5
-        found += _round(number, width, at, text)
+        found += _round(number, width, at, here)
         at += 1.0
     found += _request(rounds + 1, at, text)
     end = {"answer": text or "3", "stop": text or "answered", "detail": text, "usage": {"usd": 0.5, "calls": 3}}

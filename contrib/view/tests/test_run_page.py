@@ -86,3 +86,26 @@ def test_the_modules_of_the_page_have_no_name_twice_and_no_import_is_left() -> N
 def test_no_script_makes_markup_of_a_text(name: str) -> None:
     forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|DOMParser|srcdoc"
     assert re.findall(forbidden, static(name)) == []
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_texts_have_the_contrast_of_wcag_aa(scheme: int) -> None:
+    block = re.findall(r":root \{(.*?)\}", static("page.css"), re.DOTALL)[scheme]
+    colours = dict(re.findall(r"--([\w-]+): (#\w{6})", block))
+    statuses = ("ok", "parse-err", "exec-err", "timeout", "running", "waiting", "request", "critical")
+    pairs = [(text, "ground") for text in (*statuses, "link")]
+    pairs += [(text, ground) for text in ("text", "dim") for ground in ("ground", "raised", "chosen")]
+    pairs += [(status, "chosen") for status in statuses] + [("text", "warn")]
+    pairs += [("on", status) for status in statuses]
+    weak = {pair: round(contrast(*(colours[name] for name in pair)), 2) for pair in pairs}
+    assert {pair: ratio for pair, ratio in weak.items() if ratio < 4.5} == {}
+
+
+def contrast(one: str, other: str) -> float:
+    def light(colour: str) -> float:
+        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((light(one), light(other)))
+    return (high + 0.05) / (low + 0.05)

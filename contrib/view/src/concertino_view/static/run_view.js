@@ -13,9 +13,13 @@ const KEYS = "Keys: ↑ ↓ or j k move, f next failure, c next on the critical 
 export async function showRun(root, source) {
   const view = new RunView(source);
   root.replaceChildren(...view.parts);
-  view.take(await source.start());
+  const take = (patch) => {
+    view.take(patch);
+    root.dataset.version = patch.version; // how many records are on the page
+  };
+  take(await source.start());
   root.addEventListener("go", (event) => view.goTo(event.detail));
-  if (source.follow) source.follow((patch) => view.take(patch), (state) => view.say(state));
+  if (source.follow) source.follow(take, (state) => view.say(state));
   return view;
 }
 

@@ -76,7 +76,7 @@ class RunsTable {
     return el(
       "tr", {},
       el("td", {}, box), el("td", { class: "long" }, link, " ", id),
-      el("td", {}, [run.stop, ...more].join(", ")), el("td", { class: "num" }, String(run.calls)),
+      el("td", { class: "word" }, [run.stop, ...more].join(", ")), el("td", { class: "num" }, String(run.calls)),
       el("td", { class: "num wide" }, String(run.failed)), el("td", { class: "num wide" }, money(run.usd)),
       el("td", { class: "num" }, seconds(run.seconds)), el("td", { class: "wide" }, moment(run.began)),
     );
