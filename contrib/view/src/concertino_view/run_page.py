@@ -10,11 +10,15 @@ import base64
 import hashlib
 import html
 import json
+import os
 import re
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
+
+from concertino.core.private_files import open_private
 
 from .run_file import RunFile
 
@@ -59,6 +63,17 @@ def page_of(run: RunFile) -> Iterator[str]:
     for begin in range(0, total, _BLOCK):
         yield _data(f"bodies-{begin // _BLOCK}", run.bodies(begin, begin + _BLOCK))
     yield f'<script type="module">{script}</script>\n</body>\n</html>\n'
+
+
+def write_page_of(run: RunFile, path: Path) -> Path:
+    """Write the page of a run; only its user may read it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
+        file.writelines(page_of(run))
+    return path
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import webbrowser
 from pathlib import Path
@@ -12,7 +11,6 @@ from concertino.cli.options import common_options
 from concertino.cli.output import write_json
 from concertino.cli.terminal import say
 from concertino.core.errors import UsageError
-from concertino.core.private_files import open_private
 from concertino.traces import TraceStore
 
 _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
@@ -33,7 +31,7 @@ def html_command(trace: str, output: Path | None, folder: Path | None, as_json: 
     JSON: {"path", "run_id", "items", "bytes", "notes": [what is missing]}
     """
     from .run_file import RunFile
-    from .run_page import page_of
+    from .run_page import write_page_of
 
     run = RunFile(TraceStore(folder).find(trace))
     head = run.patch()["head"]
@@ -41,8 +39,7 @@ def html_command(trace: str, output: Path | None, folder: Path | None, as_json: 
     if path.exists() and path.samefile(run.path):
         raise UsageError(f"{path}: it is the trace; the page would take its place. Give another --output")
     try:
-        with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
-            file.writelines(page_of(run))
+        write_page_of(run, path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
     size = path.stat().st_size

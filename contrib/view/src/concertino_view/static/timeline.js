@@ -76,7 +76,15 @@ export class Timeline {
     pen.scale(ratio, ratio);
     const colours = coloursOf(this.node);
     this.drawAxis(pen, colours, height);
-    for (const [index, lane] of this.placed.lane) this.drawBar(pen, colours, this.data.items[index], lane);
+    // What would lie on the pixels of its neighbour is not drawn again; a failure or what is chosen always is.
+    const reached = new Float64Array(this.placed.count).fill(-1);
+    for (const [index, lane] of this.placed.lane) {
+      const item = this.data.items[index];
+      const right = this.x(this.data.endOf(item));
+      if (right <= reached[lane] + 0.5 && item.status === "OK" && index !== this.selected) continue;
+      reached[lane] = right;
+      this.drawBar(pen, colours, item, lane);
+    }
   }
 
   x(moment) {
