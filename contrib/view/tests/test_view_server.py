@@ -127,11 +127,32 @@ def test_other_methods_are_refused(server: ViewServer) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "../secret", "..%2fsecret", "..%2Fsecret", "%2e%2e/secret", "%2e%2e%2fsecret", "....//secret", "/etc/passwd",
-        "%2fetc%2fpasswd", "one%00", "one/../../secret", "..\\secret", "..%5csecret", "%252e%252e%252fsecret", "",
-        "one.trace.jsonl", "*", "o", "one%0a", "ONE", "%c0%ae%c0%ae%2fsecret", "%ff", "nul", "~", "last",
+        "../secret",
+        "..%2fsecret",
+        "..%2Fsecret",
+        "%2e%2e/secret",
+        "%2e%2e%2fsecret",
+        "....//secret",
+        "/etc/passwd",
+        "%2fetc%2fpasswd",
+        "one%00",
+        "one/../../secret",
+        "..\\secret",
+        "..%5csecret",
+        "%252e%252e%252fsecret",
+        "",
+        "one.trace.jsonl",
+        "*",
+        "o",
+        "one%0a",
+        "ONE",
+        "%c0%ae%c0%ae%2fsecret",
+        "%ff",
+        "nul",
+        "~",
+        "last",
     ],
-)  # fmt: skip
+)
 def test_a_name_reaches_no_file_but_the_traces_of_the_folder(server: ViewServer, name: str) -> None:
     for what in ("data", "page", "events", "bodies"):
         status, _, body = get(server, f"/api/runs/{name}/{what}")
