@@ -230,6 +230,10 @@ def test_secrets_are_hidden_and_long_texts_are_cut_with_a_word(tmp_path: Path) -
     for record in records:
         if record["t"] == "result" and "content" in record:
             record["content"] = {"key": f"the key is {secret}", "long": "y" * 50_000}
+        if record["t"] == "reply":
+            record["reply"]["text"] = f"the key is {secret}"
+        if record["t"] in ("run", "end"):
+            record["question" if record["t"] == "run" else "answer"] = f"{secret} is the key"
     run = RunFile(write_trace(tmp_path / "x.trace.jsonl", records))
     told = str(run.bodies(0, 99)) + str(run.patch())
     assert secret not in told
