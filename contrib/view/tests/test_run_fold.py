@@ -229,7 +229,7 @@ def test_secrets_are_hidden_and_long_texts_are_cut_with_a_word(tmp_path: Path) -
     secret = "sk-proj-" + "Ab3" * 16
     for record in records:
         if record["t"] == "result" and "content" in record:
-            record["content"] = {"key": f"the key is {secret}", "long": "y" * 50_000}
+            record["content"] = {"key": f"the key is {secret}", "long": "y" * 50_000, "password": "violin-and-viola"}
         if record["t"] == "reply":
             record["reply"]["text"] = f"the key is {secret}"
         if record["t"] in ("run", "end"):
@@ -237,6 +237,7 @@ def test_secrets_are_hidden_and_long_texts_are_cut_with_a_word(tmp_path: Path) -
     run = RunFile(write_trace(tmp_path / "x.trace.jsonl", records))
     told = str(run.bodies(0, 99)) + str(run.patch())
     assert secret not in told
+    assert "violin-and-viola" not in told
     assert "more characters" in told
 
 
