@@ -31,6 +31,7 @@ _COMMON = {"--json", "--debug", "--help"}
 
 _MORE = {
     "concertino pool describe": "[describe models](../how-to/describe-models.md)",
+    "concertino view": "[look at a run in a browser](../how-to/look-at-a-run-in-a-browser.md)",
     "concertino check": "[test a plugin](../how-to/test-a-plugin.md)",
     "concertino run": "[watch a run](../how-to/watch-a-run.md), [resume](../how-to/resume-and-replay.md)",
 }
@@ -60,7 +61,8 @@ Results go to stdout, progress and errors to stderr. Every built-in command take
 
 If a command takes `--pool`, `--only`, `--without` and `--bind` and is given none of them, it uses the pool file that
 the [settings](settings.md) name, else everything installed. Plugins may add commands; `concertino plugins --load` lists
-them. [concertino-bench](cli-bench.md) and [concertino-train](cli-train.md) have their own pages.
+them. [concertino-bench](cli-bench.md), [concertino-train](cli-train.md) and [concertino-view](cli-view.md) have their
+own pages.
 
 ## What is shown of foreign texts
 
@@ -109,6 +111,18 @@ def train_page() -> str:
     from concertino_train.cli import train
 
     return _plugin_page("concertino train", "concertino-train", train)
+
+
+def view_page() -> str:
+    """`cli-view.md`: the commands of concertino-view."""
+    from concertino_view.view_commands import html_command, view_command
+
+    head = (
+        "# Command line: view\n\nLook at runs in a browser.\n\nThe commands come with `concertino-view`. Exit codes, "
+        "`--json` and `--debug` are those of [all commands](cli.md).\n"
+    )
+    shown = (("concertino view", view_command), ("concertino traces html", html_command))
+    return "\n".join([head, *(_command_section(path, command) for path, command in shown)])
 
 
 def _plugin_page(path: str, distribution: str, group: click.Group) -> str:
@@ -393,6 +407,7 @@ MADE = {
     "cli.md": cli_page,
     "cli-bench.md": bench_page,
     "cli-train.md": train_page,
+    "cli-view.md": view_page,
     "members.md": members_page,
     "metrics.md": metrics_page,
     "rewards.md": rewards_page,

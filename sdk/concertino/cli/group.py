@@ -91,6 +91,7 @@ class PluginCommand(NamedTuple):
 OF_PLUGINS: dict[str, PluginCommand] = {
     "bench": PluginCommand("concertino-bench", "Run systems over tasks, compare them, and look at the results."),
     "train": PluginCommand("concertino-train", "Train an orchestrator: collect, sft, rl, eval, export."),
+    "view": PluginCommand("concertino-view", "Look at runs in a browser, live, and compare two."),
     "probe": PluginCommand("concertino-openai", "Find out what the model server at URL really does."),
     "mcp": PluginCommand("concertino-mcp", "The MCP servers of concertino.toml: what they offer, and single calls."),
     "search-index": PluginCommand("concertino-search", "Build the index of CORPUS."),
@@ -98,7 +99,11 @@ OF_PLUGINS: dict[str, PluginCommand] = {
 """Commands of our other distributions, which need not be installed."""
 
 
-_IN_GROUPS = {"pool describe": "concertino-bench", "traces export --otlp": "concertino-otel"}
+_IN_GROUPS = {
+    "pool describe": "concertino-bench",
+    "traces export --otlp": "concertino-otel",
+    "traces html": "concertino-view",
+}
 """Commands of our other distributions that belong to a built-in group or command."""
 COMMAND_GROUP = "concertino.commands"
 """The group of entry points whose names are commands of plugins."""
@@ -223,6 +228,24 @@ class CommandGroup(click.Group):
                     if not allowed(refused, given):
                         raise refused from None
             return super().main(list(given), *args, **options)
+
+
+class OpenGroup(click.Group):
+    """A built-in group with commands of plugins beside its own: `pool describe`; a built-in command always wins."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name, None if there is none."""
+        return super().get_command(ctx, cmd_name) or plugin_command(f"{self.name} {cmd_name}")
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it; of a command of ours that is not installed, it says where it comes from."""
+        distribution = _IN_GROUPS.get(f"{self.name} {args[0]}")
+        if distribution is not None and self.get_command(ctx, args[0]) is None:
+            extra = PluginCommand(distribution, "").extra
+            raise click.UsageError(f"there is no command {args[0]!r}; it comes with {distribution}: {extra}", ctx)
+        return super().resolve_command(ctx, args)
 
 
 def plugin_command(name: str) -> click.Command | None:

@@ -9,7 +9,7 @@ import click
 
 from . import complete
 from .failures import Failed
-from .group import plugin_command
+from .group import OpenGroup
 from .members import describe
 from .options import PoolChoice, common_options, pool_options, warn_about_broken_plugins
 from .output import write_fields, write_json, write_table
@@ -27,17 +27,9 @@ _lock_option = click.option(
 )
 
 
-class PoolGroup(click.Group):
-    """The built-in commands about pools, and those of plugins, which are named `pool NAME`: `pool describe`."""
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name, None if there is none; a built-in command always wins."""
-        return super().get_command(ctx, cmd_name) or plugin_command(f"pool {cmd_name}")
-
-
 @click.group(
     "pool",
-    cls=PoolGroup,
+    cls=OpenGroup,
     epilog="Plugins may add commands; concertino-bench adds `concertino pool describe`.",
 )
 def pool() -> None:

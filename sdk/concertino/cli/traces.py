@@ -16,7 +16,7 @@ from concertino.core.private_files import open_private
 
 from . import complete
 from .failures import Failed
-from .group import part_of_plugin
+from .group import OpenGroup, part_of_plugin
 from .options import common_options, make_strategy, view_options
 from .output import one_line, show_money, write_json, write_records, write_table
 from .terminal import json_stream, say
@@ -34,7 +34,7 @@ def _folder_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--folder", type=path, metavar="FOLDER", help=text)(function)
 
 
-@click.group("traces")
+@click.group("traces", cls=OpenGroup, epilog="Plugins may add commands; concertino-view adds `concertino traces html`.")
 def traces() -> None:
     """List, show, follow, replay, export and share recorded runs.
 

@@ -128,6 +128,16 @@ def test_the_help_says_what_brings_the_commands_that_are_not_installed(
     assert "bench (pip install 'concertino[bench]'), train (pip install 'concertino[train]')" in text
 
 
+@pytest.mark.parametrize(("words", "extra"), [(("pool", "describe"), "bench"), (("traces", "html"), "view")])
+def test_a_command_of_ours_inside_a_group_says_what_brings_it(
+    cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], extra: str
+) -> None:
+    monkeypatch.setattr("concertino.cli.group.plugin_command", lambda name: None)
+    done = cli(*words)
+    assert done.exit_code == 2
+    assert f"concertino[{extra}]" in done.stderr
+
+
 def test_a_broken_plugin_or_setting_leaves_the_help_as_it_is(cli: Any, install: Any) -> None:
     install("broken", "raise RuntimeError('no')")
     assert cli("--help").exit_code == 0

@@ -1,0 +1,132 @@
+"""The trace of a run, read as far as it goes and further when it has grown.
+
+Invariant: what cannot be read is a note for the reader of the page, never the end of the page: a torn or damaged line,
+a side file that is missing. Only a file that is no trace at all is an error.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from concertino.core.errors import TraceError
+from concertino.traces.blobs import BlobStore
+from concertino.traces.journal_reader import JournalCursor
+from concertino.traces.records import nothing_yet, record_at, unpacked
+
+from .item_body import body_of
+from .run_fold import Item, RunFold
+
+_MOST_NOTES = 20
+"""Side files that are named as missing; further ones are counted."""
+
+
+class RunFile:
+    """A trace file and its fold; safe to use from several threads.
+
+    Raises:
+        TraceError: it is no trace, or holds nothing yet; says what to do.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.fold = RunFold()
+        self._cursor = JournalCursor(path)
+        self._blobs = BlobStore(path)
+        self._places = array("Q")
+        self._unread = 0
+        self._lock = threading.Lock()
+        self._size = -1
+        self._inode = path.stat().st_ino if path.exists() else 0
+        self._last: tuple[int, Mapping[str, Any]] = (-1, {})
+        self.refresh()
+        if not self.fold.count:
+            raise nothing_yet(path)
+
+    def refresh(self) -> bool:
+        """Read what was written since; whether there was anything."""
+        with self._lock:
+            try:
+                size = self.path.stat().st_size
+            except OSError:
+                return False  # what was read stays on the page
+            if size == self._size:
+                return False
+            self._size = size
+            before = self.fold.count
+            for record in self._cursor.records():
+                self._take(record)
+            return self.fold.count > before
+
+    def replaced(self) -> bool:
+        """Whether another file has its name now, or it has become shorter than what was read."""
+        try:
+            stat = self.path.stat()
+        except OSError:
+            return False
+        return stat.st_ino != self._inode or stat.st_size < self._cursor.offset
+
+    def patch(self, since: int = 0) -> dict[str, Any]:
+        """What changed after the first `since` records."""
+        with self._lock:
+            patch = self.fold.patch(since)
+        damage = self._cursor.damage
+        if damage is not None and damage.torn and not patch["head"]["over"]:
+            patch["head"]["notes"].append(f"The file ends inside record {damage.record}, which may still be written.")
+        elif damage is not None:
+            patch["head"]["notes"].append(f"The file is damaged: {damage}. What follows is missing here.")
+        if self._unread > _MOST_NOTES:
+            patch["head"]["notes"].append(f"{self._unread - _MOST_NOTES} more records have lost their side files.")
+        return patch
+
+    def bodies(self, begin: int, end: int) -> list[list[Any]]:
+        """What items hold: sections of texts, as `item_body` makes them."""
+        with self._lock:
+            chosen = [(item.id, _places_of(item)) for item in self.fold.items[max(0, begin) : max(0, end)]]
+        return [body_of(map(self._record, places), self.fold.texts, call_id) for call_id, places in chosen]
+
+    def records(self, item: Item) -> list[Mapping[str, Any]]:
+        """The records of an item."""
+        return [self._record(place) for place in _places_of(item)]
+
+    def _record(self, place: int) -> Mapping[str, Any]:
+        # Calls that never began have one plan in common.
+        if place != self._last[0]:
+            try:
+                found: Mapping[str, Any] = record_at(self.path, place, self._places, self._cursor.seal)
+            except TraceError as error:
+                found = {"t": "missing", "why": str(error)}
+            self._last = (place, found)
+        return self._last[1]
+
+    def _take(self, record: dict[str, Any]) -> None:
+        if not record["n"]:
+            return  # the header
+        self._places.append(self._cursor.begin)
+        try:
+            whole = unpacked(record, self._blobs)
+        except TraceError as error:
+            self._unread += 1
+            if self._unread <= _MOST_NOTES:
+                self.fold.notes.append(str(error))
+            whole = _outline(record)
+        try:
+            self.fold.apply(whole)
+        except (KeyError, TypeError, AttributeError):
+            # An outline of a lost record may lack what the fold needs; its place still counts.
+            self.fold.count = len(self._places)
+
+
+def _outline(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a record says of itself when its side file is lost."""
+    small, big = record.get("small"), record.get("big")
+    if isinstance(small, dict) and isinstance(big, list):
+        return {**dict.fromkeys(map(str, big)), **small}
+    return {"t": "missing"}
+
+
+def _places_of(item: Item) -> list[int]:
+    return [item.planned, *item.places] if item.planned >= 0 else list(item.places)

@@ -1,0 +1,269 @@
+"""A run as the page shows it: a fold over the records of its trace, one at a time.
+
+An *item* is whatever takes time: a request to the orchestrator's model, a call, a call inside an agent, a check by a
+guard. Invariants: the fold holds no text of a message or a result, only where its records stand; it does not know which
+strategy wrote them; `patch(since)` holds exactly what changed after a record, so a page that missed some is whole again
+after one patch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from concertino.core.events import STOP_REASONS
+from concertino.core.plan_drawing import plan_edges
+from concertino.traces.board import WAITS_FOR_A_PERSON, Board
+from concertino.traces.run_graph import plans_of
+
+from .critical_path import critical_path
+from .shown_texts import ShownTexts
+
+Record = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Item:
+    """Something that took time.
+
+    Attributes:
+        kind: `request`, `tool`, `agent`, `model`, `guard`; empty for a call that has not begun.
+        parent: index of the agent around it, -1 if there is none.
+        round: number of the round that it belongs to.
+        started, ended: seconds since the run began; None as long as it has not.
+        status: `waiting`, `running`, or one of the four.
+        after: indexes of the calls that it waits for.
+        places: of its records in the trace.
+        planned: place of its plan, which holds its arguments until it begins; -1 afterwards.
+        version: number of records when it last changed.
+    """
+
+    index: int
+    id: str
+    name: str
+    kind: str = ""
+    parent: int = -1
+    round: int = 0
+    started: float | None = None
+    ended: float | None = None
+    status: str = "waiting"
+    label: str = ""
+    error: str = ""
+    note: str = ""
+    usd: float = 0.0
+    tokens: int = 0
+    retries: int = 0
+    after: list[int] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    planned: int = -1
+    version: int = 0
+
+    def to_row(self) -> list[Any]:
+        """In the order that `run_data.js` reads."""
+        begun = [self.parent, self.round, self.started, self.ended, self.status]
+        told = [self.label, self.error, self.note, round(self.usd, 8), self.tokens, self.retries, self.after]
+        return [self.index, self.id, self.name, self.kind, *begun, *told]
+
+
+@dataclass(slots=True)
+class Round:
+    """What the orchestrator wrote before its calls, and how many faults its text had."""
+
+    number: int
+    at: float
+    thought: str
+    issues: int
+
+
+class RunFold:
+    """What is known of a run. Feed it the records in their order with `apply`.
+
+    Attributes:
+        count: how many records it has taken.
+        notes: what is missing, as sentences.
+    """
+
+    def __init__(self) -> None:
+        self.board = Board(lambda _, __: None)
+        self.texts = ShownTexts()
+        self.count = 0
+        self.began = 0.0
+        self.items: list[Item] = []
+        self.notes: list[str] = []
+        self._ids: dict[str, Item] = {}
+        self._changed: dict[int, None] = {}
+        self._rounds: dict[int, Round] = {}
+        self._round = 1
+        self._request: Item | None = None
+
+    def apply(self, record: Record) -> None:
+        """Take one record; kinds that it does not know change nothing."""
+        self.board.apply(record)
+        self.count += 1
+        take = _TAKE.get(record["t"])
+        if take is not None:
+            take(self, record)
+
+    def item(self, call_id: str) -> Item | None:
+        """An item by its id, None if it is not known."""
+        return self._ids.get(call_id)
+
+    # -- records -----------------------------------------------------------------------------------------------------
+
+    def _touched(self, record: Record, kind: str = "") -> Item:
+        """The item that a record is about, now changed."""
+        item = self._known(record)
+        item.kind = kind or item.kind
+        item.places.append(self.count - 1)
+        self._change(item)
+        return item
+
+    def _known(self, record: Record) -> Item:
+        """The item of an id, made if it is new."""
+        call_id = record["id"]
+        item = self._ids.get(call_id)
+        if item is None:
+            parent = self._ids.get(record.get("parent", ""))
+            name = self.texts.line(record.get("name") or record.get("role", ""))
+            item = Item(len(self.items), self.texts.line(call_id), name, round=self._round)
+            if parent is not None:
+                item.parent, item.round = parent.index, parent.round
+            self._ids[call_id] = item
+            self.items.append(item)
+        return item
+
+    def _change(self, item: Item) -> None:
+        item.version = self.count
+        # The last of the table is what changed last.
+        self._changed.pop(item.index, None)
+        self._changed[item.index] = None
+
+    def _run(self, record: Record) -> None:
+        self.began = float(record["at"])
+
+    def _ask(self, record: Record) -> None:
+        item = self._request = self._touched(record, "request")
+        item.started, item.ended, item.status = record["at"], None, "running"
+        item.name = self.texts.line(f"{record['role']} ({record['model']})")
+
+    def _reply(self, record: Record) -> None:
+        item = self._touched(record, "request")
+        self._finish(item, record["observation"])
+        item.label = self.texts.line(self.board.thought or record["reply"].get("text") or "")
+
+    def _plan(self, record: Record) -> None:
+        number = record["round"]
+        self._rounds[number] = Round(
+            number, record["at"], self.texts.line(self.board.thought), len(record.get("issues", ()))
+        )
+        self._round = number
+        if self._request is not None:
+            self._request.places.append(self.count - 1)
+            self._request.round = number
+            self._change(self._request)
+        for call in record["calls"]:
+            item = self._known({**call, "id": f"{number}.{call['id']}"})
+            item.round, item.label = number, self.texts.arguments(call["arguments"])
+            # One that was begun before its round was written out has a record of its arguments.
+            item.planned = -1 if item.places else self.count - 1
+            self._change(item)
+        for edge in (edges for plan in plans_of([record]).values() for edges in plan_edges(plan)):
+            before, then = self._ids[f"{number}.{edge.source}"], self._ids[f"{number}.{edge.target}"]
+            if before.index not in then.after:
+                then.after.append(before.index)
+        self._round = number + 1
+
+    def _intent(self, record: Record) -> None:
+        item = self._touched(record, record["kind"])
+        item.started, item.ended, item.status, item.planned = record["at"], None, "running", -1
+        item.label = self.texts.arguments(record.get("arguments"))
+
+    def _result(self, record: Record) -> None:
+        item = self._touched(record)
+        self._finish(item, record)
+        check = self.board.checks.get(record["id"])
+        if check is not None:
+            item.note = check.verdict
+            item.label = self.texts.line(check.subject)
+
+    def _finish(self, item: Item, seen: Record) -> None:
+        item.started, item.ended, item.status = seen["started"], seen["ended"], seen["status"]
+        usage, error = seen.get("usage", {}), seen.get("error")
+        item.usd = usage.get("usd", 0.0)
+        item.tokens = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
+        item.error = self.texts.line(f"{error['code']}: {error['message']}") if error else ""
+        item.note = "recorded" if seen.get("replayed") else ""
+
+    def _noted(self, record: Record) -> None:
+        """Something about an item that goes on."""
+        if record["id"] not in self._ids:
+            return  # attachments of the question
+        item = self._touched(record)
+        match record["t"]:
+            case "retry":
+                item.retries += 1
+            case "stall":
+                item.note = "stalled"
+            case "approval":
+                item.note = WAITS_FOR_A_PERSON
+            case "decision":
+                item.note = "approved" if record["approved"] else "denied"
+
+    # -- for the page ------------------------------------------------------------------------------------------------
+
+    def patch(self, since: int = 0) -> dict[str, Any]:
+        """What changed after the first `since` records, as plain JSON data; all of it for 0."""
+        changed: list[Item] = []
+        for index in reversed(self._changed):
+            if self.items[index].version <= since:
+                break
+            changed.append(self.items[index])
+        changed.sort(key=lambda item: item.index)
+        return {"version": self.count, "head": self.head(), "items": [item.to_row() for item in changed]}
+
+    def head(self) -> dict[str, Any]:
+        """Everything that is not an item."""
+        board, texts = self.board, self.texts
+        end = board.end or {}
+        stop = str(end.get("stop", "unfinished"))
+        usage = board.usage
+        rounds = sorted(self._rounds.values(), key=lambda each: each.number)
+        return {
+            "run": texts.line(board.run_id),
+            "question": texts.text(board.question),
+            "answer": None if end.get("answer") is None else texts.text(end["answer"]),
+            "stop": texts.line(stop),
+            "meaning": STOP_REASONS.get(stop, ""),
+            "detail": texts.text(end.get("detail", "")),
+            "began": self.began,
+            "seconds": board.seconds,
+            "over": board.end is not None,
+            "usage": usage.to_json(),
+            "limits": [list(limit) for limit in board.limits()],
+            "facts": self._facts(),
+            "statuses": board.statuses(),
+            "verdicts": board.verdicts(),
+            "rounds": [[each.number, each.at, each.thought, each.issues] for each in rounds],
+            "critical": critical_path(self.items) if board.end is not None else [],
+            "notes": [texts.text(note) for note in self.notes],
+        }
+
+    def _facts(self) -> list[list[str]]:
+        """What the run began with."""
+        setup = self.board.setup
+        facts = [["strategy", setup.get("strategy", {}).get("name", "")], ["pool", setup.get("pool", "")]]
+        facts += [[f"role {role}", model] for role, model in setup.get("roles", {}).items()]
+        facts += [[name, setup.get(name, "")] for name in ("session", "durability")]
+        return [[self.texts.line(name), self.texts.line(value)] for name, value in facts if value]
+
+
+_TAKE: dict[str, Any] = {
+    "run": RunFold._run,
+    "ask": RunFold._ask,
+    "reply": RunFold._reply,
+    "plan": RunFold._plan,
+    "intent": RunFold._intent,
+    "result": RunFold._result,
+    **dict.fromkeys(("retry", "stall", "approval", "decision", "attach"), RunFold._noted),
+}

@@ -1,0 +1,124 @@
+// What the page knows of a run: the items of all patches, their order in the list, and their lanes on the timeline.
+// It touches no document, so it is tested without a browser. The order of a row is that of `Item.to_row` in Python.
+
+const FIELDS = [
+  "index", "id", "name", "kind", "parent", "round", "started", "ended", "status", "label", "error", "note", "usd",
+  "tokens", "retries", "after",
+];
+const MOST_LANES = 120;
+
+export const FAILED = new Set(["PARSE_ERR", "EXEC_ERR", "TIMEOUT"]);
+
+export class RunData {
+  constructor() {
+    this.items = [];
+    this.head = null;
+    this.version = 0;
+    this.critical = new Set();
+    this.ordered = null;
+  }
+
+  apply(patch) {
+    for (const row of patch.items) {
+      const item = {};
+      FIELDS.forEach((name, place) => { item[name] = row[place]; });
+      this.items[item.index] = item;
+    }
+    this.head = patch.head;
+    this.version = patch.version;
+    this.critical = new Set(patch.head.critical);
+    this.ordered = null;
+  }
+
+  // The end of everything on record, in seconds since the begin of the run; never 0.
+  get end() {
+    let latest = this.head ? this.head.seconds : 0;
+    for (const item of this.items) latest = Math.max(latest, item.ended ?? item.started ?? 0);
+    return latest || 0.001;
+  }
+
+  endOf(item) {
+    return item.ended ?? (item.started === null ? null : Math.max(item.started, this.head.seconds));
+  }
+
+  took(item) {
+    return item.started === null ? null : this.endOf(item) - item.started;
+  }
+
+  // Rounds and items in the order of the list, as {round} or {item, depth}; those that a filter lets through.
+  rows(filter) {
+    const passes = filter || (() => true);
+    const rows = [];
+    let number = null;
+    for (const { item, depth } of this.inOrder()) {
+      if (!passes(item)) continue;
+      if (item.round !== number) {
+        number = item.round;
+        rows.push({ round: number });
+      }
+      rows.push({ item, depth });
+    }
+    return rows;
+  }
+
+  inOrder() {
+    if (this.ordered) return this.ordered;
+    const inside = new Map();
+    for (const item of this.items) {
+      const among = inside.get(item.parent);
+      if (among) among.push(item);
+      else inside.set(item.parent, [item]);
+    }
+    const found = [];
+    const top = (inside.get(-1) || []).slice();
+    // The request that planned a round stands before its calls.
+    top.sort((a, b) => a.round - b.round || rank(a) - rank(b) || a.index - b.index);
+    const below = (items, depth) => {
+      for (const item of items) {
+        found.push({ item, depth });
+        const within = inside.get(item.index);
+        if (within) below(within, depth + 1);
+      }
+    };
+    below(top, 0);
+    this.ordered = found;
+    return found;
+  }
+
+  // The lane of each item by index: requests have the first, others the first that is free when they begin.
+  lanes() {
+    const begun = this.items.filter((item) => item.started !== null);
+    begun.sort((a, b) => a.started - b.started || a.index - b.index);
+    const free = [Infinity];
+    const lane = new Map();
+    for (const item of begun) {
+      if (item.kind === "request") {
+        lane.set(item.index, 0);
+        continue;
+      }
+      let place = free.findIndex((until) => until <= item.started);
+      if (place < 0) place = free.length < MOST_LANES ? free.length : 1 + (item.index % (MOST_LANES - 1));
+      free[place] = this.endOf(item);
+      lane.set(item.index, place);
+    }
+    return { lane, count: Math.max(1, free.length) };
+  }
+}
+
+function rank(item) {
+  return item.kind === "request" ? 0 : 1;
+}
+
+// A filter by words, which must all occur, and by status: "" for all, "failed", "critical", or one of them.
+export function makeFilter(words, status, critical) {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  if (!wanted.length && !status) return null;
+  return (item) => {
+    if (status === "failed" && !FAILED.has(item.status)) return false;
+    if (status === "critical" && !critical.has(item.index)) return false;
+    if (status && status !== "failed" && status !== "critical" && item.status !== status) return false;
+    if (!wanted.length) return true;
+    const text = `${item.id} ${item.name} ${item.kind} ${item.label} ${item.error} ${item.note}`.toLowerCase();
+    return wanted.every((word) => text.includes(word));
+  };
+}
