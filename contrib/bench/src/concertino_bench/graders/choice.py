@@ -24,7 +24,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # Letters that are read whatever the task has: one beyond its choices is a wrong answer, not an unparsable one.
 _USUAL = 10
 
-_OPEN = r"[ \t\n*_$]{0,6}(?:\\\(|\\\[)?[ \t\n*_$]{0,6}(?:\\(?:boxed|text|mathbf|textbf|mathrm)\{){0,3}[ \t*_]{0,4}"
+_OPEN = r"[ \t\n*_$`\"'“”‘’「]{0,6}(?:\\\(|\\\[)?[ \t\n*_$]{0,6}(?:\\(?:boxed|text|mathbf|textbf|mathrm)\{){0,3}[ \t*_]{0,4}"
 _NOUN = r"(?:answer|option|choice|alternative|response)s?"
 _REASON = r"(?:because|since|as|due|for|which|and|but|or|based|according|with)\b"
 _NEXT = re.compile(r"\n\s{0,8}(?:Question|Q)\s{0,4}\d{0,4}\s{0,4}[:.]")

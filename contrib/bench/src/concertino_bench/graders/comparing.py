@@ -63,7 +63,15 @@ class Comparer:
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(self.workers)
 
-    def compare(self, golds: Sequence[str], found: str, *, whole: bool = True, rounding: bool = True) -> MathComparison:
+    def compare(
+        self,
+        golds: Sequence[str],
+        found: str,
+        *,
+        whole: bool = True,
+        rounding: bool = True,
+        seconds: float | None = None,
+    ) -> MathComparison:
         """Compare an answer with each gold text. Blocks; may be called from any thread.
 
         Args:
@@ -71,6 +79,7 @@ class Comparer:
             found: the answer, or a text that holds one.
             whole: `found` is nothing but the answer.
             rounding: an exact answer equals a decimal gold that it rounds to.
+            seconds: a shorter time limit than the usual one.
 
         Raises:
             ModuleNotFoundError: math-verify is not installed.
@@ -82,11 +91,12 @@ class Comparer:
         request = json.dumps({"golds": list(golds), "found": found, "whole": whole, "rounding": rounding})
         with self._places:
             worker = self._take()
-            answer = worker.ask(request, self.seconds)
+            limit = min(self.seconds, seconds or self.seconds)
+            answer = worker.ask(request, limit)
             if not answer or "equal" not in answer:
                 # Not put back: a late reply, or the rest of a long one, would be taken for the next comparison's.
                 worker.end()
-                late = f"not compared within {self.seconds:g} s"
+                late = f"not compared within {limit:g} s"
                 ended = "the comparing process ended; too much memory, maybe"
                 return MathComparison(False, None, late if answer is None else ended)
             with self._lock:

@@ -242,10 +242,20 @@ def _plain(shape: Shape) -> Shape:
     """A set or union of one as that one, and a chain as its value where it only says what it is."""
     if isinstance(shape, Row) and len(shape.items) == 1 and shape.kind in ("set", "list", "union"):
         return _plain(shape.items[0])
+    if isinstance(shape, Chain) and "~" in shape.relations:
+        return _plain(_exactly(shape))
     if isinstance(shape, Chain) and set(shape.relations) == {"="} and not any(map(_variable, shape.sides[:-1])):
         # `5 + 2 = 7` without any name comes to its last side; `7 = a` is an equation.
         return shape if _variable(shape.sides[-1]) else _plain(shape.sides[-1])
     return shape
+
+
+def _exactly(chain: Chain) -> Shape:
+    """A chain up to what it is only near to: `x = 1/3` of `x = 1/3 ~ 0.33`; what is only near to a value has it."""
+    at = chain.relations.index("~")
+    if not at and _is_name(chain.sides[0]) and _variable(chain.sides[0]):
+        return Chain(("=",), chain.sides[:2])
+    return Chain(chain.relations[:at], chain.sides[: at + 1]) if at else chain.sides[0]
 
 
 def _row(shape: Shape) -> Row:

@@ -85,7 +85,7 @@ class Chain:
     """Sides with relations between them.
 
     Attributes:
-        relations: `=`, `<`, `<=`, `>`, `>=`, `!=`, `in`; one less than sides.
+        relations: `=`, `<`, `<=`, `>`, `>=`, `!=`, `in`, `~`; one less than sides.
         sides: in their order.
     """
 

@@ -34,7 +34,7 @@ _MARKS = frozenset({"overline", "vec", "hat", "bar", "overrightarrow", "widehat"
 _RELATIONS = {
     **{sign: sign for sign in ("=", "<", ">", "<=", ">=", "!=")},
     **{"le": "<=", "leq": "<=", "leqslant": "<=", "ge": ">=", "geq": ">=", "geqslant": ">=", "lt": "<", "gt": ">"},
-    **{"ne": "!=", "neq": "!=", "in": "in", "approx": "=", "equiv": "="},
+    **{"ne": "!=", "neq": "!=", "in": "in", "approx": "~", "simeq": "~", "equiv": "="},
 }
 _TIMES = frozenset({"*", "cdot", "times", "ast"})
 _OVER = frozenset({"/", "div"})
@@ -228,7 +228,9 @@ class _Reader:
         if self.kind == "escaped" and self.here == "}":
             self.take()
             return Row("set", ())
+        self.bars += 1  # a bar here parts the set from its condition
         inside = self.several("} | mid")
+        self.bars -= 1
         if self.skip("|", "mid", ":"):  # a set that is described: both halves count
             inside = Row("list", (inside, self.several("}")))
         self.expect("}")

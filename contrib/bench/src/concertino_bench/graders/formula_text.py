@@ -39,7 +39,7 @@ _CURRENCY = re.compile(r"\\?\$|[€£¥₹₽₩]|\b(?:USD|EUR|GBP)\b|\\(?:pound
 _DEGREES = re.compile(r"\\text\{\s{0,4}(?:degrees?|deg)\s{0,4}\}|(?<=[\d}) ])\s{0,4}\bdegrees?\b|\\degree(?![A-Za-z])")
 _PERCENT = re.compile(r"\\text\{\s{0,4}(?:percent(?:age)?|pct|\\?%)\s{0,4}\}|\b(?:percent(?:age)?|pct)\b\.?|\\?%")
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3}){1,20}(?![\d,]?\d)")
-_GROUPED = re.compile(r"(?<=\d)(?:\{,\}|,\s{0,2}\\!|\\,|\\!)\s{0,2}(?=\d{3}(?!\d))")
+_GROUPED = re.compile(r"(?<=\d)\s?(?:\{,\s?\}|,\s{0,2}\\!|\\,|\\!)\s{0,2}(?=\d{3}(?!\d))")
 _SPACED = re.compile(r"\d{1,3}(?: \d{3}){1,6}(?:\.\d{1,40})?")
 _DECIMAL_COMMA = re.compile(r"-?(?:\d{4,12},\d{1,6}|0,\d{1,12})")
 _MIXED = re.compile(
@@ -54,8 +54,11 @@ _UNIT = re.compile(
     rf"(?<=[\d}})])(?:\s{{0,4}}(?:{_SHORT})\b|\s{{1,4}}(?!(?:{_FUNCTION_WORDS})\b)[A-Za-z]{{3,24}}\b(?!\s{{0,4}}[(=]))"
     r"(?:\s{0,4}/\s{0,4}(?:[A-Za-z]{1,12})\b|\s{1,4}(?!(?:and|or|if|for)\b)[A-Za-z]{2,24}\b){0,6}\.?(?:\s{0,2}\^?\s{0,2}\{?[234]\}?(?!\d))?"
     r"(?=\s{0,8}(?:$|,|;|\\text|and\b|or\b))"
+    # Words of other alphabets need no blank before them: `4000千克`, `24입니다`.
+    r"|(?<=[\d})])\s{0,4}(?:(?![\d_])[^\W\x00-\x7f]){1,24}(?=\s{0,8}(?:$|,|;))"
 )
-_END = " \t\r\n.,;:*`\"'"
+_BEGIN = " \t\r\n,;:*`\""
+_END = " \t\r\n.,;:*`\""
 
 
 def tidy(text: str) -> str:
@@ -63,15 +66,15 @@ def tidy(text: str) -> str:
     text = _FOREIGN.sub(_plain, _BOX.sub("", text))
     if r"\\begin" in text or r"\begin" not in text:  # every backslash is written twice; else `\\` ends a row
         text = _TWICE.sub(r"\\", text)
-    text = _GROUPED.sub("", _SIZES.sub(_size, text))
+    text = _SIZES.sub(_size, _GROUPED.sub("", text))
     text = _PARTED.sub(", ", text)
     text = _BRACKET.sub(lambda match: _BRACKETS.get(match[0], match[0]), text)
     text = _CURRENCY.sub(" ", text)
     text = _STYLED.sub(_style, text)
     text = _BLANKS.sub(" ", text)
     text = _PERCENT.sub("%", _DEGREES.sub(r"^\\circ ", text))
-    text = _numbers(text.strip(_END).rstrip("\\").strip(_END))
-    return _UNIT.sub(lambda match: rf" \text{{{match[0]}}}", text)
+    text = _numbers(text.lstrip(_BEGIN).rstrip(_END).rstrip("\\").rstrip(_END))
+    return " ".join(_UNIT.sub(lambda match: rf" \text{{{match[0].strip()}}}", text).split())
 
 
 def _size(match: re.Match[str]) -> str:

@@ -96,11 +96,11 @@ def read_answer(text: str) -> Number | str:
         return _last_of(hard)
     soft = [(place.start, place.text) for place in sentences(text)[-_PLACES:]]
     if not soft:
-        return _last_number(text)
+        return last_number(text)
     read = [(start, found) for start, segment in soft if (found := _first(segment))]
     if read and read[-1][0] == soft[-1][0]:
         return _noted([found for _, found in read])
-    rest = _last_number(text[soft[-1][0] :])
+    rest = last_number(text[soft[-1][0] :])
     return rest if isinstance(rest, Number) else f"no number stands behind the last 'answer is': {shown(soft[-1][1])!r}"
 
 
@@ -163,7 +163,8 @@ def _first(segment: str) -> Number | None:
     return None
 
 
-def _last_number(text: str) -> Number | str:
+def last_number(text: str) -> Number | str:
+    """The last number of a text, or why there is none."""
     size = _WINDOW
     while True:  # a window that grows from the end, for a long text may be full of numbers
         start = max(0, len(text) - size)
