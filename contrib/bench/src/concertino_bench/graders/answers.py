@@ -39,24 +39,24 @@ _ELSEWHERE = (
     ("答え|解答|正解|回答", "は"),
     ("(?<![가-힣])(?:정답|답)", "은|는"),
     ("r[ée]ponse(?: finale| correcte)?", "est|serait"),
-    ("respuesta(?: final| correcta)?", "es"),
-    ("resposta(?: final| correta| certa)?", "é|e"),
+    ("(?:respuesta|opción)(?: final| correcta)?", "es"),
+    ("(?:resposta|opção)(?: final| correta| certa)?", "é|e"),
     ("risposta(?: finale| corretta)?", "è|e"),
     ("antwort|lösung|antwoord|svaret|svar", "ist|lautet|is|luidt|är|er"),
     ("правильный ответ|ответ|відповідь", "равен|является|это|—|–|-"),
     ("odpowied[źz]|odpověď", "to|brzmi|je|jest"),
-    ("cevap|yanıt", ""),
+    ("cevap|yanıt", "şudur"),
     ("đáp án|câu trả lời", "là"),
     ("jawaban(?:nya)?", "adalah|ialah"),
     ("الجواب|الإجابة", "هو|هي"),
     ("उत्तर|जवाब", "है"),
     ("คำตอบ", "คือ"),
 )
+# A verb in Latin letters ends with its word; letters behind a Chinese or Korean one may be the answer.
+_VERB_END = r"(?:(?<![a-zà-ÿ])|\b)"
 _SAID = re.compile(
-    rf"(?:{_ENGLISH}|"
-    + "|".join(
-        rf"(?:{noun})[ \t]{{0,4}}(?:{verb and f'(?:{verb})(?![A-Za-z])|'}[:：=])" for noun, verb in _ELSEWHERE
-    )
+    rf"(?:{_ENGLISH}"
+    + "".join(rf"|(?:{noun})[ \t]{{0,4}}(?:(?:{verb}){_VERB_END}|[:：=])" for noun, verb in _ELSEWHERE)
     + r")[ \t]{0,8}[:：]?",
     re.IGNORECASE,
 )

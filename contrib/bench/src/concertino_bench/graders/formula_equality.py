@@ -144,7 +144,9 @@ class _Judge:
         if len(gold.items) != len(ours.items) or any(_zero(item) for item in (*gold.items, *ours.items)):
             return False
         first = _over(gold.items[0], ours.items[0])
-        return all(self.same(first, _over(one, other)) for one, other in zip(gold.items[1:], ours.items[1:], strict=True))
+        return all(
+            self.same(first, _over(one, other)) for one, other in zip(gold.items[1:], ours.items[1:], strict=True)
+        )
 
     def same_grids(self, gold: Grid, ours: Grid) -> bool:
         if gold.kind == "cases" or ours.kind == "cases":
@@ -152,8 +154,10 @@ class _Judge:
             rows = [Row("()", row) for row in gold.rows], [Row("()", row) for row in ours.rows]
             return gold.kind == ours.kind and self.all_of(*rows)
         shapes = [len(row) for row in gold.rows], [len(row) for row in ours.rows]
-        return gold.kind == ours.kind and shapes[0] == shapes[1] and all(
-            all(map(self.same, theirs, mine)) for theirs, mine in zip(gold.rows, ours.rows, strict=True)
+        return (
+            gold.kind == ours.kind
+            and shapes[0] == shapes[1]
+            and all(all(map(self.same, theirs, mine)) for theirs, mine in zip(gold.rows, ours.rows, strict=True))
         )
 
     # -- equations and inequalities ------------------------------------------------------------------------------------
@@ -168,8 +172,10 @@ class _Judge:
         if theirs and mine:
             return theirs[0] == mine[0] and self.same(theirs[1], mine[1])
         if len(gold.relations) != 1 or len(ours.relations) != 1:
-            return len(gold.sides) == len(ours.sides) and gold.relations == ours.relations and all(
-                map(self.same, gold.sides, ours.sides)
+            return (
+                len(gold.sides) == len(ours.sides)
+                and gold.relations == ours.relations
+                and all(map(self.same, gold.sides, ours.sides))
             )
         return self.proportional(gold, ours)
 
@@ -233,7 +239,9 @@ class _Judge:
             return self.note("six decimals are exact")
         if self.conventions.rounding and theirs is not None and (mine is None or mine > theirs):
             digits = len(str(abs(int(Fraction(one) * 10**theirs))).lstrip("0"))
-            if digits >= 3 and off * 2 <= Fraction(1, 10**theirs) + (0 if isinstance(other, Fraction) else Fraction(1, 10**15)):
+            if digits >= 3 and off * 2 <= Fraction(1, 10**theirs) + (
+                0 if isinstance(other, Fraction) else Fraction(1, 10**15)
+            ):
                 return self.note("the answer rounds to the gold")
         return False
 
@@ -336,7 +344,9 @@ def _interval(chain: Chain) -> tuple[Shape, Shape] | None:
         if left[0] == ">":
             first, last, left, right = last, first, right, left
         fits = left[0] in "<>" and _is_name(name) and isinstance(first, Expression) and isinstance(last, Expression)
-        return (name, Row(("[" if "=" in left else "(") + ("]" if "=" in right else ")"), (first, last))) if fits else None
+        return (
+            (name, Row(("[" if "=" in left else "(") + ("]" if "=" in right else ")"), (first, last))) if fits else None
+        )
     if len(chain.sides) != 2 or chain.relations[0][0] not in "<>":
         return None
     (name, bound), relation = chain.sides, chain.relations[0]

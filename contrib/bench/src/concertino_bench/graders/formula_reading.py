@@ -273,7 +273,9 @@ class _Reader:
         return shapes
 
     def skip_condition(self) -> None:
-        while self.kind in ("text", "word") and (words(self.here) in ("if", "for", "when", "where", "") or not words(self.here)):
+        while self.kind in ("text", "word") and (
+            words(self.here) in ("if", "for", "when", "where", "") or not words(self.here)
+        ):
             self.take()
 
     def braced_name(self) -> str:
@@ -531,7 +533,13 @@ class _Reader:
         return node
 
 
-_BASES = dict(zip("two three four five six seven eight nine ten twelve sixteen".split(), map(str, (*range(2, 11), 12, 16)), strict=True))
+_BASES = dict(
+    zip(
+        "two three four five six seven eight nine ten twelve sixteen".split(),
+        map(str, (*range(2, 11), 12, 16)),
+        strict=True,
+    )
+)
 
 
 def _number(digits: str) -> Node:

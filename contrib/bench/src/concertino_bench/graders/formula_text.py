@@ -12,7 +12,16 @@ import re
 _SIGNS = {
     **{"−": "-", "–": "-", "—": "-", "×": "*", "÷": "/", "·": "*", "∙": "*", "⋅": "*", "∗": "*", "≤": "<=", "⩽": "<="},
     **{"≥": ">=", "⩾": ">=", "≠": "!=", "≈": r"\approx ", "√": r"\sqrt ", "∞": r"\infty ", "∪": r"\cup ", "∈": r"\in "},
-    **{"∅": r"\emptyset ", "π": r"\pi ", "°": r"^\circ ", "∘": r"^\circ ", "±": r"\pm ", "∓": r"\mp ", "、": ",", "′": "'"},
+    **{
+        "∅": r"\emptyset ",
+        "π": r"\pi ",
+        "°": r"^\circ ",
+        "∘": r"^\circ ",
+        "±": r"\pm ",
+        "∓": r"\mp ",
+        "、": ",",
+        "′": "'",
+    },
     **{"’": "'", "⟨": "(", "⟩": ")", "½": r"\frac12 ", "¼": r"\frac14 ", "¾": r"\frac34 ", "⅓": r"\frac13 "},
     **{"⅔": r"\frac23 ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ", "λ": r"\lambda "},
     **{"\u00a0": " ", "\u2009": " ", "\u202f": " ", "ℝ": r"\mathbb{R}", "≡": r"\equiv ", "。": "."},
@@ -32,7 +41,14 @@ _BOX = re.compile(r"\\{1,2}f?boxed\s{0,4}(?=\{)")
 _BRACKETS = {
     **{r"\langle": "(", r"\rangle": ")", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\lbrack": "[", r"\rbrack": "]"},
     **{r"\lvert": "|", r"\rvert": "|", r"\vert": "|", r"\land": " and ", r"\wedge": " and ", r"\lor": " or "},
-    **{r"\vee": " or ", r"\mathopen": "", r"\mathclose": "", r"\dfrac": r"\frac", r"\tfrac": r"\frac", r"\cfrac": r"\frac"},
+    **{
+        r"\vee": " or ",
+        r"\mathopen": "",
+        r"\mathclose": "",
+        r"\dfrac": r"\frac",
+        r"\tfrac": r"\frac",
+        r"\cfrac": r"\frac",
+    },
 }
 _BRACKET = re.compile(r"\\[A-Za-z]{4,9}(?![A-Za-z])")
 _CURRENCY = re.compile(r"\\?\$|[€£¥₹₽₩]|\b(?:USD|EUR|GBP)\b|\\(?:pounds|euro|yen)(?![A-Za-z])")
@@ -49,7 +65,9 @@ _FUNCTION_WORDS = (
     "and|or|sin|cos|tan|cot|sec|csc|log|ln|exp|sqrt|pi|if|for|when|where|in|to|mod|not|is|infinity|inf|otherwise|else"
 )
 # A word behind a number is its unit: with three letters or more any word, below that only one that is known.
-_SHORT = r"cm|mm|km|kg|mg|ml|mL|dm|nm|hr|hrs|min|sec|ft|in|lb|lbs|oz|yd|mi|mph|kph|sq|cu|cc|Hz|kHz|kW|MW|cents?|dollars?"
+_SHORT = (
+    r"cm|mm|km|kg|mg|ml|mL|dm|nm|hr|hrs|min|sec|ft|in|lb|lbs|oz|yd|mi|mph|kph|sq|cu|cc|Hz|kHz|kW|MW|cents?|dollars?"
+)
 _UNIT = re.compile(
     rf"(?<=[\d}})])(?:\s{{0,4}}(?:{_SHORT})\b|\s{{1,4}}(?!(?:{_FUNCTION_WORDS})\b)[A-Za-z]{{3,24}}\b(?!\s{{0,4}}[(=]))"
     r"(?:\s{0,4}/\s{0,4}(?:[A-Za-z]{1,12})\b|\s{1,4}(?!(?:and|or|if|for)\b)[A-Za-z]{2,24}\b){0,6}\.?(?:\s{0,2}\^?\s{0,2}\{?[234]\}?(?!\d))?"
@@ -57,8 +75,8 @@ _UNIT = re.compile(
     # Words of other alphabets need no blank before them: `4000千克`, `24입니다`.
     r"|(?<=[\d})])\s{0,4}(?:(?![\d_])[^\W\x00-\x7f]){1,24}(?=\s{0,8}(?:$|,|;))"
 )
-_BEGIN = " \t\r\n,;:*`\""
-_END = " \t\r\n.,;:*`\""
+_BEGIN = ' \t\r\n,;:*`"'
+_END = ' \t\r\n.,;:*`"'
 
 
 def tidy(text: str) -> str:
@@ -114,7 +132,9 @@ def _numbers(text: str) -> str:
     pieces, at = [], 0
     for match in _THOUSANDS.finditer(text):
         before = text[: match.start()]
-        if before.count("(") + before.count("[") + before.count(r"\{") > before.count(")") + before.count("]") + before.count(r"\}"):
+        if before.count("(") + before.count("[") + before.count(r"\{") > before.count(")") + before.count(
+            "]"
+        ) + before.count(r"\}"):
             continue
         pieces += [text[at : match.start()], match[0].replace(",", "")]
         at = match.end()
