@@ -79,7 +79,7 @@ class Comparer:
             found: the answer, or a text that holds one.
             whole: `found` is nothing but the answer.
             rounding: an exact answer equals a decimal gold that it rounds to.
-            seconds: a shorter time limit than the usual one.
+            seconds: after which the process gives up by itself and lives on; for a verdict that can be done without.
 
         Raises:
             ModuleNotFoundError: math-verify is not installed.
@@ -88,21 +88,23 @@ class Comparer:
         if self._pid != os.getpid():  # a forked child must not talk to the workers of its parent
             self._idle.clear()
             self._begin()
-        request = json.dumps({"golds": list(golds), "found": found, "whole": whole, "rounding": rounding})
+        asked = {"golds": list(golds), "found": found, "whole": whole, "rounding": rounding}
+        request = json.dumps(asked if seconds is None else asked | {"seconds": seconds})
         with self._places:
             worker = self._take()
-            limit = min(self.seconds, seconds or self.seconds)
-            answer = worker.ask(request, limit)
+            answer = worker.ask(request, self.seconds)
             if not answer or "equal" not in answer:
                 # Not put back: a late reply, or the rest of a long one, would be taken for the next comparison's.
                 worker.end()
-                late = f"not compared within {limit:g} s"
+                late = f"not compared within {self.seconds:g} s"
                 ended = "the comparing process ended; too much memory, maybe"
                 return MathComparison(False, None, late if answer is None else ended)
             with self._lock:
                 # Used again because starting one takes seconds: it imports sympy.
                 self._idle.append(worker)
         trouble = f"it cannot be compared: {answer['error']}" if answer["error"] else ""
+        if answer["error"].startswith("not compared"):
+            trouble = answer["error"]
         return MathComparison(bool(answer["equal"]), answer["found"], trouble)
 
     def close(self) -> None:

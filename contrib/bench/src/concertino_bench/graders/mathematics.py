@@ -35,8 +35,6 @@ from .numeric import plain_number
 
 Judge = Literal["both", "own", "math-verify"]
 _JUDGES = ("both", "own", "math-verify")
-# Seconds that math-verify gets where our own judge has a verdict, and only its agreement is asked for.
-_SECOND = 1.0
 _LETTER = re.compile(r"\(?([A-J])\)?(?:[.):]?\s+(?P<words>[A-Za-z][A-Za-z' \n-]{2,200}))?")
 
 
@@ -64,6 +62,7 @@ class Mathematics(Grader):
         rounding: an exact answer equals a decimal gold that it rounds to.
         percent: `10\\%` is 0.1 as well as 10.
         units: an answer with another unit than the gold's is wrong.
+        second_opinion: seconds that math-verify may take where our own judge has a verdict already.
         judge: who compares: "both", "own" or "math-verify". The settings percent and units are our own judge's.
     """
 
@@ -80,11 +79,13 @@ class Mathematics(Grader):
         percent: bool = False,
         units: bool = False,
         judge: Judge = "both",
+        second_opinion: float = 0.15,
     ) -> None:
         if judge not in _JUDGES:
             raise ValueError(f"Mathematics(judge={judge!r}); expected one of {', '.join(_JUDGES)}")
         self.conventions = Conventions(ordered, rounding, percent, units)
         self.judges: Judge = judge
+        self.second_opinion = second_opinion
         self._comparer = Comparer(seconds, workers)
         self._threads = ThreadPoolExecutor(workers, "math")  # of its own, so that nothing else waits for a comparison
 
@@ -146,7 +147,7 @@ class Mathematics(Grader):
             found,
             whole=read.whole,
             rounding=rounding,
-            seconds=_SECOND if decided else None,
+            seconds=self.second_opinion if decided else None,
         )
         if seen.trouble:
             return _Opinion(None, seen.found or "", f"math-verify: {seen.trouble}")
