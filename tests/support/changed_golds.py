@@ -75,7 +75,7 @@ def _other_numbers(gold: str, chance: random.Random) -> Iterator[str]:
         if before.endswith("^{\\circ") or re.search(r"\\sqrt\[$|,\s?\\?!?\s?$", before) or gold[match.end() :].startswith(","):
             continue  # a group of thousands, maybe
         whole, _, part = number.partition(".")
-        others = {f"{int(whole) + step}{'.' if part else ''}{part}" for step in (1, 2, chance.randint(3, 90))}
+        others = {f"{int(whole) + step}{'.' if part else ''}{part}" for step in (1, 2, chance.randint(3, 90), chance.randint(91, 900))}
         if part:
             others.add(f"{whole}.{part[:-1]}{(int(part[-1]) + chance.randint(1, 8)) % 10}")
         if len(whole) > 1 and whole[0] != whole[1] and not part:

@@ -24,6 +24,11 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 _SIX_DIGITS = Fraction(1, 2_000_000)
 
 
+_INFINITY = Node("name", text="∞")
+_LOW, _HIGH = Expression(Node("-", (_INFINITY,))), Expression(_INFINITY)
+_REALS = Node("name", text="mathbb R")
+
+
 class Conventions(NamedTuple):
     """What fields of mathematics and suites of tests decide differently.
 
@@ -119,8 +124,8 @@ class _Judge:
             if kinds == {"list"} and not self.in_order(gold, ours):
                 self.note("the order of a bare list does not count")
             return True
-        if "set" in kinds:
-            return False
+        if "set" in kinds or (gold.kind == "[]" and ours.kind == "list" and len(gold.items) == 2):
+            return False  # two numbers are no closed interval
         if "list" not in kinds and len(gold.items) == 2 and _closed(gold) != _closed(ours):
             return False
         return self.in_order(gold, ours)
@@ -216,6 +221,12 @@ class _Judge:
         return False
 
     def equal(self, gold: Node, ours: Node) -> bool:
+        if self.equal_nodes(gold, ours):
+            return True
+        tens = _to_ten(gold), _to_ten(ours)
+        return tens != (gold, ours) and self.equal_nodes(*tens) and self.note("a log without a base is one to 10")
+
+    def equal_nodes(self, gold: Node, ours: Node) -> bool:
         if not {*names(gold), *names(ours)}:
             one, other = evaluate(gold, {}), evaluate(ours, {})
             return self.equal_numbers(gold, ours, one, other)
@@ -250,12 +261,20 @@ def _plain(shape: Shape) -> Shape:
     """A set or union of one as that one, and a chain as its value where it only says what it is."""
     if isinstance(shape, Row) and len(shape.items) == 1 and shape.kind in ("set", "list", "union"):
         return _plain(shape.items[0])
+    if isinstance(shape, Row) and shape.kind == "union" and all(_is_set(item) for item in shape.items):
+        return Row("set", tuple(value for item in shape.items if isinstance(item, Row) for value in item.items))
+    if isinstance(shape, Expression) and shape.node == _REALS:
+        return Row("()", (_LOW, _HIGH))
     if isinstance(shape, Chain) and "~" in shape.relations:
         return _plain(_exactly(shape))
     if isinstance(shape, Chain) and set(shape.relations) == {"="} and not any(map(_variable, shape.sides[:-1])):
         # `5 + 2 = 7` without any name comes to its last side; `7 = a` is an equation.
         return shape if _variable(shape.sides[-1]) else _plain(shape.sides[-1])
     return shape
+
+
+def _is_set(shape: Shape) -> bool:
+    return isinstance(shape, Row) and shape.kind == "set"
 
 
 def _exactly(chain: Chain) -> Shape:
@@ -336,8 +355,6 @@ def _named(shape: Shape) -> tuple[Shape | None, Shape] | None:
 
 def _interval(chain: Chain) -> tuple[Shape, Shape] | None:
     """The name and the interval of an inequality between a name and numbers."""
-    infinity = Node("name", text="∞")
-    low, high = Expression(Node("-", (infinity,))), Expression(infinity)
     if len(chain.sides) == 3 and len({relation[0] for relation in chain.relations}) == 1:
         first, name, last = chain.sides
         left, right = chain.relations
@@ -347,16 +364,18 @@ def _interval(chain: Chain) -> tuple[Shape, Shape] | None:
         return (
             (name, Row(("[" if "=" in left else "(") + ("]" if "=" in right else ")"), (first, last))) if fits else None
         )
-    if len(chain.sides) != 2 or chain.relations[0][0] not in "<>":
+    if len(chain.sides) != 2 or chain.relations[0][0] not in "<>!":
         return None
     (name, bound), relation = chain.sides, chain.relations[0]
     if not _is_name(name):
         name, bound, relation = bound, name, _FLIPPED[relation]
     if not _is_name(name) or _variable(bound) or not isinstance(bound, Expression):
         return None
+    if relation == "!=":
+        return name, Row("union", (Row("()", (_LOW, bound)), Row("()", (bound, _HIGH))))
     if relation[0] == "<":
-        return name, Row("(" + ("]" if "=" in relation else ")"), (low, bound))
-    return name, Row(("[" if "=" in relation else "(") + ")", (bound, high))
+        return name, Row("(" + ("]" if "=" in relation else ")"), (_LOW, bound))
+    return name, Row(("[" if "=" in relation else "(") + ")", (bound, _HIGH))
 
 
 def _difference(chain: Chain) -> Node | None:
@@ -379,6 +398,14 @@ def _over(one: Shape, other: Shape) -> Shape:
 
 def _zero(shape: Shape) -> bool:
     return isinstance(shape, Expression) and shape.node.kind == "number" and not shape.node.number
+
+
+def _to_ten(node: Node) -> Node:
+    """The expression with each log that has no base as one to the base 10, and not as the natural one."""
+    parts = tuple(map(_to_ten, node.parts))
+    if node.kind == "log" and len(parts) == 1:
+        parts += (Node("number", number=Fraction(10)),)
+    return node._replace(parts=parts)
 
 
 def _radians(value: Expression) -> Node:

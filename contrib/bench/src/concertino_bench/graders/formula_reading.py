@@ -353,7 +353,7 @@ class _Reader:
             return here not in ("and", "or")
         if kind == "command":
             known = here in _FRACTIONS or here in FUNCTIONS or here in _GREEK or here in _MARKS or here in _NAMED
-            return known or here in ("sqrt", "binom", "lfloor", "lceil", "lvert", "left")
+            return known or here in ("sqrt", "binom", "lfloor", "lceil", "lvert", "lg")
         if here == "|":
             return not self.bars
         return here in ("(", "[", "{", "√", "∞") if kind == "sign" and not here.isalpha() else here.isalpha()
@@ -394,7 +394,7 @@ class _Reader:
             self.measured()
             self.expect("}")
             return node
-        if self.kind == "number" and not whole and len(self.here) > 1:
+        if self.kind == "number" and not whole and len(self.here) > 1 and self.here[0] != ".":
             digit, rest = self.here[0], self.here[1:]
             self.tokens[self.at] = ("number", rest)
             return _number(digit)
@@ -490,7 +490,7 @@ class _Reader:
                 return node
             self.expect("rfloor" if name == "lfloor" else "rceil")
             return Node(name[1:], (node,))
-        if name in FUNCTIONS:
+        if name in FUNCTIONS or name == "lg":
             return self.function(name)
         if name in _MARKS:
             return Node("name", text=f"{name} {self._raw_group()}")
@@ -511,7 +511,9 @@ class _Reader:
     def function(self, name: str) -> Node:
         power: Node | None = None
         base: tuple[Node, ...] = ()
-        if name == "log" and self.skip("_"):
+        if name == "lg":
+            name, base = "log", (_number("10"),)
+        elif name == "log" and self.skip("_"):
             base = (self.argument(),)
         if self.skip("^"):
             power = self.exponent()

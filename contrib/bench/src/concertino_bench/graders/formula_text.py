@@ -1,13 +1,15 @@
 r"""The text of a mathematical answer with one spelling for what has many.
 
 Signs of other alphabets, sizes of brackets, spaces, styles, currency, the marks of thousands, mixed fractions and words
-behind a number are rewritten; nothing is evaluated. The invariants: what is dropped never changes a value; a text that
-is rewritten once more stays as it is; and repeats in patterns are bounded, since a reply may be hostile.
+behind a number are rewritten; nothing is evaluated. The invariants: what is dropped never changes a value; and repeats in
+patterns are bounded, since a reply may be hostile.
 """
 
 from __future__ import annotations
 
 import re
+
+from .numeric import continental
 
 _SIGNS = {
     **{"−": "-", "–": "-", "—": "-", "×": "*", "÷": "/", "·": "*", "∙": "*", "⋅": "*", "∗": "*", "≤": "<=", "⩽": "<="},
@@ -58,6 +60,13 @@ _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3}){1,20}(?![\d,]?\d)")
 _GROUPED = re.compile(r"(?<=\d)\s?(?:\{,\s?\}|,\s{0,2}\\!|\\,|\\!)\s{0,2}(?=\d{3}(?!\d))")
 _SPACED = re.compile(r"\d{1,3}(?: \d{3}){1,6}(?:\.\d{1,40})?")
 _DECIMAL_COMMA = re.compile(r"-?(?:\d{4,12},\d{1,6}|0,\d{1,12})")
+_EXPONENT = re.compile(r"(?<=\d)[eE]([+-]?\d{1,3})(?![\w.])")
+_REPEATING = re.compile(r"(\d{0,12})\.(\d{0,12})\\overline\s?\{(\d{1,12})\}")
+_LARGE = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+_LARGE_WORD = re.compile(
+    r"(?<=\d)\s{0,4}(?:\\text\{\s{0,4})?\b(thousand|million|billion|trillion)\b(?=([^{}]{0,80}\})?)\s{0,4}"
+)
+_DISPLAY = re.compile(r"\\(?:begin|end)\{(?:align|aligned|equation|gather|gathered|split|multline)\*?\}")
 _MIXED = re.compile(
     r"(?<![\d.^_A-Za-z}/*])(\d{1,12})(?:\s{0,4}(\\frac\s{0,2}(?:\{\d{1,12}\}\s{0,2}\{\d{1,12}\}|\d\s{0,2}\d))|\s{1,4}(\d{1,12}/\d{1,12}))(?![\d.])"
 )
@@ -65,6 +74,7 @@ _FUNCTION_WORDS = (
     "and|or|sin|cos|tan|cot|sec|csc|log|ln|exp|sqrt|pi|if|for|when|where|in|to|mod|not|is|infinity|inf|otherwise|else"
 )
 # A word behind a number is its unit: with three letters or more any word, below that only one that is known.
+_LETTER_UNIT = re.compile(r"(?<=\d)\s{1,4}([mgshLNJWVK])(?=\s{0,4}(?:\^?\s?\{?[23]\}?)?\s{0,4}$)")
 _SHORT = (
     r"cm|mm|km|kg|mg|ml|mL|dm|nm|hr|hrs|min|sec|ft|in|lb|lbs|oz|yd|mi|mph|kph|sq|cu|cc|Hz|kHz|kW|MW|cents?|dollars?"
 )
@@ -85,6 +95,10 @@ def tidy(text: str) -> str:
     if r"\\begin" in text or r"\begin" not in text:  # every backslash is written twice; else `\\` ends a row
         text = _TWICE.sub(r"\\", text)
     text = _SIZES.sub(_size, _GROUPED.sub("", text))
+    if r"\\" not in text:  # one line of a display: its signs only set it out
+        text, displays = _DISPLAY.subn(" ", text)
+        text = text.replace("&", "") if displays else text
+    text = _REPEATING.sub(_repeated, text)
     text = _PARTED.sub(", ", text)
     text = _BRACKET.sub(lambda match: _BRACKETS.get(match[0], match[0]), text)
     text = _CURRENCY.sub(" ", text)
@@ -92,6 +106,7 @@ def tidy(text: str) -> str:
     text = _BLANKS.sub(" ", text)
     text = _PERCENT.sub("%", _DEGREES.sub(r"^\\circ ", text))
     text = _numbers(text.lstrip(_BEGIN).rstrip(_END).rstrip("\\").rstrip(_END))
+    text = _LETTER_UNIT.sub(r" \\text{\1}", _LARGE_WORD.sub(_large, text))
     return " ".join(_UNIT.sub(lambda match: rf" \text{{{match[0].strip()}}}", text).split())
 
 
@@ -123,7 +138,21 @@ def _style(match: re.Match[str]) -> str:
     return rf"\text{{{inside}}}"
 
 
+def _repeated(match: re.Match[str]) -> str:
+    """A decimal with a line over the digits that repeat, as a fraction."""
+    whole, once, again = match.groups()
+    below = 10 ** len(once) * (10 ** len(again) - 1)
+    return rf"(\frac{{{int(whole + once + again) - int((whole + once) or '0')}}}{{{below}}})"
+
+
+def _large(match: re.Match[str]) -> str:
+    # Words of the unit behind it, in the same braces, stay.
+    rest = r"\text{" if match[2] and match[0].lstrip().startswith("\\text") else " "
+    return f" * 10^{{{_LARGE[match[1]]}}}{rest}"
+
+
 def _numbers(text: str) -> str:
+    text = _EXPONENT.sub(r" * 10^{\1}", continental(text))
     if _DECIMAL_COMMA.fullmatch(text):
         return text.replace(",", ".")
     if _SPACED.fullmatch(text):

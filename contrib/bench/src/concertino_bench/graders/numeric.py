@@ -39,6 +39,8 @@ _NUMBER = re.compile(
     r"|[ ]?(?:\\times|\\cdot|×|\*|x)[ ]?10\^\{?(?P<power>-?\d{1,3})\}?)?"
     r"(?:[ ]?/[ ]?(?P<under>\d{1,40})(?![\d.,]\d))?"
 )
+# `1.234,56` and `1 000,99` have one meaning each: two signs, of which the last parts the decimals.
+_CONTINENTAL = re.compile(r"(?<![\d.,])(\d{1,3}(?:(?:\.\d{3}){1,6}|(?: \d{3}){1,6})),(\d{1,2})(?![\d,.]?\d)")
 _OR = re.compile(r"[ ]?(?:or|to|and|–|—|-)[ ]?(?=[-.\d])", re.IGNORECASE)
 _EQUATION = re.compile(r"\s{0,8}[A-Za-z]?[^A-Za-z=\n]{0,120}=")
 
@@ -115,6 +117,11 @@ def plain_number(text: str) -> Fraction | None:
     match = _NUMBER.fullmatch(text)
     number = _value(match) if match else None
     return number.value if number else None
+
+
+def continental(text: str) -> str:
+    """The text with numbers such as `1.234,56` written `1234.56`."""
+    return _CONTINENTAL.sub(lambda match: f"{re.sub('[ .]', '', match[1])}.{match[2]}", text)
 
 
 def _hard(text: str) -> list[tuple[str, str]]:
@@ -202,6 +209,7 @@ def _clean(text: str) -> str:
     text = re.sub(r"(?<=\d)(?:\\,|[\u00a0\u2009\u202f])(?=\d{3})", ",", text)
     text = re.sub(r"-[ ]?\\?[$€£¥]", "-", text)
     text = re.sub(r"\\?[$€£¥]", " ", text)
+    text = continental(text)
     return _FRACTION.sub(r"\1/\2", text) if "frac" in text else text
 
 
