@@ -32,7 +32,9 @@ def golds(data: Path) -> list[str]:
     found += [row["gt"] for row in _rows(data / "math_samples_8" / "part_a.jsonl")]
     found += [row["gold"] for row in _rows(data / "gsm8k" / "model_solutions.jsonl")]
     bare = (text.strip().strip("$").strip() for text in found)
-    return [*dict.fromkeys(text for text in bare if text and len(text) < 120 and not re.search(r"(?<!\\)\$|boxed", text))]
+    return [
+        *dict.fromkeys(text for text in bare if text and len(text) < 120 and not re.search(r"(?<!\\)\$|boxed", text))
+    ]
 
 
 def wrong_answers(data: Path, at_least: int, seed: int = 3) -> list[tuple[str, str]]:
@@ -72,10 +74,17 @@ def _other_numbers(gold: str, chance: random.Random) -> Iterator[str]:
     begins = gold.rfind("=") + 1  # what names a value may change without it
     for match in _NUMBER.finditer(gold, begins):
         number, before = match[0], gold[: match.start()]
-        if before.endswith("^{\\circ") or re.search(r"\\sqrt\[$|,\s?\\?!?\s?$", before) or gold[match.end() :].startswith(","):
+        if (
+            before.endswith("^{\\circ")
+            or re.search(r"\\sqrt\[$|,\s?\\?!?\s?$", before)
+            or gold[match.end() :].startswith(",")
+        ):
             continue  # a group of thousands, maybe
         whole, _, part = number.partition(".")
-        others = {f"{int(whole) + step}{'.' if part else ''}{part}" for step in (1, 2, chance.randint(3, 90), chance.randint(91, 900))}
+        others = {
+            f"{int(whole) + step}{'.' if part else ''}{part}"
+            for step in (1, 2, chance.randint(3, 90), chance.randint(91, 900))
+        }
         if part:
             others.add(f"{whole}.{part[:-1]}{(int(part[-1]) + chance.randint(1, 8)) % 10}")
         if len(whole) > 1 and whole[0] != whole[1] and not part:

@@ -175,7 +175,9 @@ def test_math_500_loads_completely_with_its_latex(shared_data: Path) -> None:
 
 def test_of_a_list_of_answers_the_first_is_the_answer_and_the_others_are_as_right(tmp_path: Path) -> None:
     file = tmp_path / "listed.jsonl"
-    file.write_text('{"problem": "?", "answer": ["$\\\\frac12$", 0.5, "50\\\\%"]}\n{"problem": "!", "answer": []}\n', "utf-8")
+    file.write_text(
+        '{"problem": "?", "answer": ["$\\\\frac12$", 0.5, "50\\\\%"]}\n{"problem": "!", "answer": []}\n', "utf-8"
+    )
     tasks = math(path=file)
     first = next(tasks)
     assert first.answer == "$\\frac12$"

@@ -95,7 +95,10 @@ def marked(text: str) -> list[Marked]:
 
 
 def sentences(text: str) -> list[Marked]:
-    """Every "the answer is …", in many languages, up to the next one or the end of its line; the next line if its own has nothing."""
+    """Every "the answer is …", in many languages, up to the next one or the end of its line.
+
+    It is the next line if its own has nothing.
+    """
     found: list[Marked] = []
     for match, limit in followed(text, _SAID):
         start, end = match.end(), limit

@@ -225,23 +225,31 @@ def _made(value: Any, functions: Mapping[str, Sequence[str]], decoded: Decoded) 
         value = value["function"]
     name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
     arguments = next((value[key] for key in _ARGUMENTS if key in value), None)
+    if name is not None and arguments is not None:
+        given = _given(arguments, name, decoded)
+        if given is not None:
+            yield MadeCall(name, given)
+    elif name is None and value and all(key in functions and isinstance(args, dict) for key, args in value.items()):
+        yield from (MadeCall(key, args) for key, args in value.items())
+
+
+def _given(arguments: Any, name: str, decoded: Decoded) -> Mapping[str, Any] | None:
+    """The arguments of a call; None, with a fault, where they are no object."""
+    given = f"a value of the type {type(arguments).__name__}"
     # OpenAI's format holds the arguments as JSON text inside JSON.
     if isinstance(arguments, str):
         try:
             arguments = _loads(arguments or "{}")
         except (ValueError, RecursionError) as error:
-            _misfit(decoded, name, f"a text that is no JSON object ({str(error)[:80]})")
-            return
-    if name is not None and isinstance(arguments, dict):
-        yield MadeCall(name, arguments)
-    elif name is not None and arguments is not None:
-        _misfit(decoded, name, f"a value of the type {type(arguments).__name__}")
-    elif name is None and value and all(key in functions and isinstance(args, dict) for key, args in value.items()):
-        yield from (MadeCall(key, args) for key, args in value.items())
+            given = f"a text that is no JSON object ({str(error)[:80]})"
+    if isinstance(arguments, dict):
+        return arguments
+    _misfit(decoded, name, given)
+    return None
 
 
-def _misfit(decoded: Decoded, name: str | None, given: str) -> None:
-    if name is not None and len(decoded.faults) < _FAULTS:
+def _misfit(decoded: Decoded, name: str, given: str) -> None:
+    if len(decoded.faults) < _FAULTS:
         decoded.faults.append(f"the arguments of {name[:80]} are {given}; expected an object")
 
 

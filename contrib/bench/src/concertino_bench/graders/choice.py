@@ -85,7 +85,10 @@ def _patterns(count: int) -> _Patterns:
     )
     selected = rf"(?<![不别])[选選](?:择|擇|项|項)?[：: ]{{0,3}}{_OPEN}{letter}{_ENDED}"
     begins = rf"\s{{0,20}}(?:\*\*)?(?:[(\[]([{upper}])[)\]]|([{upper}])(?=\s{{0,4}}(?:$|[).:,;*。、])|\s*\n))"
-    alone = rf"[\s*_$(\[\\{{}}]{{0,12}}(?:boxed\{{|text\{{)?(?:{_LABEL})?[(\[]{{0,2}}([{either}])[\s*_$)\]\\}}.`\"']{{0,12}}"
+    alone = (
+        rf"[\s*_$(\[\\{{}}]{{0,12}}(?:boxed\{{|text\{{)?(?:{_LABEL})?[(\[]{{0,2}}([{either}])"
+        r"[\s*_$)\]\\}.`\"']{0,12}"
+    )
     labelled = rf"\s{{0,20}}(?:\*\*)?{_LABEL}{_OPEN}{letter}{_ENDED}"
     return _Patterns(
         tuple(
@@ -149,9 +152,8 @@ def read_letter(text: str, choices: Sequence[str] = ()) -> tuple[str, str]:
 def _said(text: str, patterns: _Patterns) -> str:
     """The letter of the last statement: models go through the choices before they decide."""
     found = [(match.start(), _letter(match)) for pattern in patterns.said for match in pattern.finditer(text)]
-    for place in sentences(text):
-        if match := patterns.leads.match(place.text):
-            found.append((place.start, _letter(match)))
+    leads = ((place.start, patterns.leads.match(place.text)) for place in sentences(text))
+    found.extend((start, _letter(match)) for start, match in leads if match)
     return max(found)[1] if found else ""
 
 

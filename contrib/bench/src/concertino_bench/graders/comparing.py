@@ -92,6 +92,9 @@ class Comparer:
         request = json.dumps(asked if seconds is None else asked | {"seconds": seconds})
         with self._places:
             worker = self._take()
+            if not worker.ready(seconds):
+                self._put_back(worker)
+                return MathComparison(False, None, "math-verify is still starting")
             answer = worker.ask(request, self.seconds)
             if not answer or "equal" not in answer:
                 # Not put back: a late reply, or the rest of a long one, would be taken for the next comparison's.
@@ -99,9 +102,7 @@ class Comparer:
                 late = f"not compared within {self.seconds:g} s"
                 ended = "the comparing process ended; too much memory, maybe"
                 return MathComparison(False, None, late if answer is None else ended)
-            with self._lock:
-                # Used again because starting one takes seconds: it imports sympy.
-                self._idle.append(worker)
+            self._put_back(worker)
         trouble = f"it cannot be compared: {answer['error']}" if answer["error"] else ""
         if answer["error"].startswith("not compared"):
             trouble = answer["error"]
@@ -111,6 +112,11 @@ class Comparer:
         """End all idle workers; the next comparison starts new ones."""
         with self._lock:
             _end_all(self._idle)
+
+    def _put_back(self, worker: _MathProcess) -> None:
+        with self._lock:
+            # Used again because starting one takes seconds: it imports sympy.
+            self._idle.append(worker)
 
     def _take(self) -> _MathProcess:
         with self._lock:
@@ -123,7 +129,7 @@ class Comparer:
 
 
 class _MathProcess:
-    """One worker process, ready when it is made."""
+    """One worker process, which starts by itself."""
 
     def __init__(self) -> None:
         if importlib.util.find_spec("math_verify") is None:
@@ -134,9 +140,31 @@ class _MathProcess:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._requests, self._replies = self.process.stdin, BoundedLines(self.process.stdout)
-        if self._line(_START_SECONDS) is None:
+        self._late = False
+        self._started = threading.Event()
+        # In a thread, for who can do without a comparison does not wait for the start.
+        threading.Thread(target=self._start, name="math-verify starts", daemon=True).start()
+
+    def _start(self) -> None:
+        try:
+            self._late = self._line(_START_SECONDS) is None
+        except (OSError, ValueError):  # its pipes were closed meanwhile
+            self._late = False
+        finally:
+            self._started.set()
+
+    def ready(self, seconds: float | None) -> bool:
+        """Whether it has started; waits for that, for some seconds or as long as it takes.
+
+        Raises:
+            RuntimeError: it does not start.
+        """
+        if not self._started.wait(seconds):
+            return False
+        if self._late:
             self.end()
             raise RuntimeError(f"the comparing process did not start: `{sys.executable} {_WORKER}` says why")
+        return True
 
     def ask(self, request: str, seconds: float) -> dict[str, Any] | None:
         """Its answer; None after the time limit, an empty one if the process ended."""

@@ -13,8 +13,22 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
-from .formula_nodes import Chain, Expression, Grid, Node, Row, Shape, Value, Words, evaluate, names, signs
-from .formula_reading import Unreadable, read_formula, words
+from .formula_nodes import (
+    Chain,
+    Expression,
+    Grid,
+    Node,
+    Row,
+    Shape,
+    Unreadable,
+    Value,
+    Words,
+    evaluate,
+    names,
+    signs,
+)
+from .formula_reading import read_formula
+from .formula_text import words
 
 _POINTS = 12
 _ENOUGH = 3
@@ -57,7 +71,10 @@ class Judged(NamedTuple):
     note: str = ""
 
 
-def equal_formulas(gold: str, found: str, conventions: Conventions = Conventions()) -> Judged:
+_USUAL = Conventions()
+
+
+def equal_formulas(gold: str, found: str, conventions: Conventions = _USUAL) -> Judged:
     """Compare two answers in LaTeX.
 
     Raises:

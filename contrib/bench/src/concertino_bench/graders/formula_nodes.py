@@ -1,8 +1,8 @@
 """What a mathematical answer is once it is read, and what an expression is worth where its names have values.
 
 An expression is a tree of `Node`s. It is evaluated exactly, with fractions, as long as it can be, and else with
-floating-point numbers. The invariant: every evaluation is short. Powers and factorials are bounded, and what goes beyond
-is an `ArithmeticError`, never a wait.
+floating-point numbers. The invariant: every evaluation is short. Powers and factorials are bounded, and what goes
+beyond is an `ArithmeticError`, never a wait.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ Value = Fraction | float | complex
 _EXACT_BITS = 20_000
 """Bits of an exact power: beyond it is no answer that anybody writes."""
 _FACTORIAL = 1000
+
+
+class Unreadable(ValueError):
+    """A text is no answer that is known here; says where reading stopped."""
 
 
 class Node(NamedTuple):

@@ -1,8 +1,8 @@
 r"""The text of a mathematical answer with one spelling for what has many.
 
 Signs of other alphabets, sizes of brackets, spaces, styles, currency, the marks of thousands, mixed fractions and words
-behind a number are rewritten; nothing is evaluated. The invariants: what is dropped never changes a value; and repeats in
-patterns are bounded, since a reply may be hostile.
+behind a number are rewritten; nothing is evaluated. The invariants: what is dropped never changes a value; and repeats
+in patterns are bounded, since a reply may be hostile.
 """
 
 from __future__ import annotations
@@ -12,22 +12,13 @@ import re
 from .numeric import continental
 
 _SIGNS = {
-    **{"−": "-", "–": "-", "—": "-", "×": "*", "÷": "/", "·": "*", "∙": "*", "⋅": "*", "∗": "*", "≤": "<=", "⩽": "<="},
-    **{"≥": ">=", "⩾": ">=", "≠": "!=", "≈": r"\approx ", "√": r"\sqrt ", "∞": r"\infty ", "∪": r"\cup ", "∈": r"\in "},
-    **{
-        "∅": r"\emptyset ",
-        "π": r"\pi ",
-        "°": r"^\circ ",
-        "∘": r"^\circ ",
-        "±": r"\pm ",
-        "∓": r"\mp ",
-        "、": ",",
-        "′": "'",
-    },
-    **{"’": "'", "⟨": "(", "⟩": ")", "½": r"\frac12 ", "¼": r"\frac14 ", "¾": r"\frac34 ", "⅓": r"\frac13 "},
-    **{"⅔": r"\frac23 ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ", "λ": r"\lambda "},
-    **{"\u00a0": " ", "\u2009": " ", "\u202f": " ", "ℝ": r"\mathbb{R}", "≡": r"\equiv ", "。": "."},
-}
+    "−": "-", "–": "-", "—": "-", "×": "*", "÷": "/", "·": "*", "∙": "*", "⋅": "*", "∗": "*", "≤": "<=", "⩽": "<=",
+    "≥": ">=", "⩾": ">=", "≠": "!=", "≈": r"\approx ", "≡": r"\equiv ", "√": r"\sqrt ", "∞": r"\infty ", "∪": r"\cup ",
+    "∈": r"\in ", "∅": r"\emptyset ", "°": r"^\circ ", "∘": r"^\circ ", "±": r"\pm ", "∓": r"\mp ", "ℝ": r"\mathbb{R}",
+    "½": r"\frac12 ", "¼": r"\frac14 ", "¾": r"\frac34 ", "⅓": r"\frac13 ", "⅔": r"\frac23 ", "、": ",", "。": ".",
+    "′": "'", "’": "'", "⟨": "(", "⟩": ")", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "π": r"\pi ", "θ": r"\theta ",
+    "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ", "λ": r"\lambda ",
+}  # fmt: skip
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _FOREIGN = re.compile(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]{1,20}|[^\x00-\x7f]")
 _SIZES = re.compile(
@@ -41,17 +32,10 @@ _STYLED = re.compile(
 _TWICE = re.compile(r"\\\\(?=[A-Za-z])")
 _BOX = re.compile(r"\\{1,2}f?boxed\s{0,4}(?=\{)")
 _BRACKETS = {
-    **{r"\langle": "(", r"\rangle": ")", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\lbrack": "[", r"\rbrack": "]"},
-    **{r"\lvert": "|", r"\rvert": "|", r"\vert": "|", r"\land": " and ", r"\wedge": " and ", r"\lor": " or "},
-    **{
-        r"\vee": " or ",
-        r"\mathopen": "",
-        r"\mathclose": "",
-        r"\dfrac": r"\frac",
-        r"\tfrac": r"\frac",
-        r"\cfrac": r"\frac",
-    },
-}
+    r"\langle": "(", r"\rangle": ")", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\lbrack": "[", r"\rbrack": "]",
+    r"\lvert": "|", r"\rvert": "|", r"\vert": "|", r"\land": " and ", r"\wedge": " and ", r"\lor": " or ",
+    r"\vee": " or ", r"\mathopen": "", r"\mathclose": "", r"\dfrac": r"\frac", r"\tfrac": r"\frac", r"\cfrac": r"\frac",
+}  # fmt: skip
 _BRACKET = re.compile(r"\\[A-Za-z]{4,9}(?![A-Za-z])")
 _CURRENCY = re.compile(r"\\?\$|[€£¥₹₽₩]|\b(?:USD|EUR|GBP)\b|\\(?:pounds|euro|yen)(?![A-Za-z])")
 _DEGREES = re.compile(r"\\text\{\s{0,4}(?:degrees?|deg)\s{0,4}\}|(?<=[\d}) ])\s{0,4}\bdegrees?\b|\\degree(?![A-Za-z])")
@@ -108,6 +92,12 @@ def tidy(text: str) -> str:
     text = _numbers(text.lstrip(_BEGIN).rstrip(_END).rstrip("\\").rstrip(_END))
     text = _LETTER_UNIT.sub(r" \\text{\1}", _LARGE_WORD.sub(_large, text))
     return " ".join(_UNIT.sub(lambda match: rf" \text{{{match[0].strip()}}}", text).split())
+
+
+def words(text: str) -> str:
+    """A text as words: small letters and digits, single blanks."""
+    bare = re.sub(r"\\(?:text|unit|textbf|textit|mathrm|mathbf|textnormal|mbox)(?![A-Za-z])", " ", text)
+    return " ".join(re.sub(r"[\W_]+", " ", bare).lower().split())
 
 
 def _size(match: re.Match[str]) -> str:

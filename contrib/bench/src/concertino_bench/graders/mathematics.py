@@ -1,8 +1,8 @@
 r"""Mathematical answers in LaTeX, compared by value, by two judges: our own, and math-verify.
 
 Equal texts and plain integers need no judge. All else both judge: `formula_equality` here, and math-verify in a process
-with a time limit. Where one has no verdict the other's counts; where they disagree ours counts, and the reason says that
-they do. The conventions, where the field has several:
+with a time limit. Where one has no verdict the other's counts; where they disagree ours counts, and the reason says
+that they do. The conventions, where the field has several:
 
 - `10\%` is 10, and is not 0.1 (`percent`); units are not compared (`units`).
 - a bare list `1, 2` is unordered (`ordered`), `(1, 2)` is ordered, `\{1, 2\}` is not; `(1, 2)` is not `\{1, 2\}`.
@@ -29,8 +29,8 @@ from .choice import read_letter
 from .comparing import Comparer
 from .exact_match import normalise
 from .formula_equality import Conventions, equal_formulas
+from .formula_nodes import Unreadable
 from .formula_places import ReadExpression, last_formula, read_answer
-from .formula_reading import Unreadable
 from .numeric import plain_number
 
 Judge = Literal["both", "own", "math-verify"]
@@ -224,7 +224,7 @@ def _bracket(latex: str) -> str:
 
 
 def _verifiable(latex: str, ordered: bool) -> str:
-    """An answer as math-verify is given it: without percent signs, and a bare list as a tuple where its order counts."""
+    """An answer as math-verify is given it: without percent signs; a bare list whose order counts as a tuple."""
     latex = latex.replace("%", "").strip()
     # math-verify reads a bare list as a set; only brackets make it keep the order.
     bare_list = "," in latex and latex[0] not in "([\\{" and plain_number(latex) is None
