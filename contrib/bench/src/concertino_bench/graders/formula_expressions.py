@@ -327,8 +327,8 @@ class ExpressionReader:
 
 
 _BASES = {
-    "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10",
-    "twelve": "12", "sixteen": "16",
+    "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
+    "ten": "10", "twelve": "12", "sixteen": "16",
 }  # fmt: skip
 
 

@@ -129,6 +129,8 @@ class _Reader(ExpressionReader):
         if opened not in ("(", "["):
             return None
         inside = self.several(") ]")
+        if self.here not in (")", "]"):
+            raise self.stopped(")")
         closed = self.take()
         if isinstance(inside, Row) and inside.kind == "list":
             return Row(opened + closed, inside.items)
