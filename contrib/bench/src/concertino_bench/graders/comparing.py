@@ -94,7 +94,7 @@ class Comparer:
             worker = self._take()
             if not worker.ready(seconds):
                 self._put_back(worker)
-                return MathComparison(False, None, "math-verify is still starting")
+                return MathComparison(False, None, "it is still starting")
             answer = worker.ask(request, self.seconds)
             if not answer or "equal" not in answer:
                 # Not put back: a late reply, or the rest of a long one, would be taken for the next comparison's.

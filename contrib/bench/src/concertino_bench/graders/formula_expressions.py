@@ -22,12 +22,14 @@ _TOKEN = re.compile(
     r"|(?P<word>[A-Za-z]{2,})"
     r"|(?P<sign><=|>=|!=|\*\*|\.\.\.|\S)"
 )
-_GREEK = frozenset({
-    "alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "vartheta", "iota", "kappa",
-    "lambda", "mu", "nu", "xi", "rho", "sigma", "tau", "upsilon", "phi", "varphi", "chi", "psi", "omega", "Gamma",
-    "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega", "infty", "ell", "hbar",
-    "angle", "triangle", "mathbb", "dots", "ldots", "cdots", "aleph", "partial", "nabla", "star",
-})  # fmt: skip
+_GREEK = frozenset(
+    re.findall(
+        r"\w+",
+        "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau "
+        "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega infty ell hbar "
+        "angle triangle mathbb dots ldots cdots aleph partial nabla star",
+    )
+)
 _MARKS = frozenset({"overline", "vec", "hat", "bar", "overrightarrow", "widehat", "tilde", "underline", "mathcal"})
 _TIMES = frozenset({"*", "cdot", "times", "ast"})
 _OVER = frozenset({"/", "div"})
@@ -326,10 +328,8 @@ class ExpressionReader:
         return node
 
 
-_BASES = {
-    "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
-    "ten": "10", "twelve": "12", "sixteen": "16",
-}  # fmt: skip
+_DIGITS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_BASES = {"sixteen": "16", **{name: str(base) for base, name in enumerate(_DIGITS, 2)}}
 
 
 def _number(digits: str) -> Node:

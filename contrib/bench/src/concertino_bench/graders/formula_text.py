@@ -12,13 +12,53 @@ import re
 from .numeric import continental
 
 _SIGNS = {
-    "−": "-", "–": "-", "—": "-", "×": "*", "÷": "/", "·": "*", "∙": "*", "⋅": "*", "∗": "*", "≤": "<=", "⩽": "<=",
-    "≥": ">=", "⩾": ">=", "≠": "!=", "≈": r"\approx ", "≡": r"\equiv ", "√": r"\sqrt ", "∞": r"\infty ", "∪": r"\cup ",
-    "∈": r"\in ", "∅": r"\emptyset ", "°": r"^\circ ", "∘": r"^\circ ", "±": r"\pm ", "∓": r"\mp ", "ℝ": r"\mathbb{R}",
-    "½": r"\frac12 ", "¼": r"\frac14 ", "¾": r"\frac34 ", "⅓": r"\frac13 ", "⅔": r"\frac23 ", "、": ",", "。": ".",
-    "′": "'", "’": "'", "⟨": "(", "⟩": ")", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "π": r"\pi ", "θ": r"\theta ",
-    "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ", "λ": r"\lambda ",
-}  # fmt: skip
+    "−": "-",
+    "–": "-",
+    "—": "-",
+    "×": "*",
+    "÷": "/",
+    "·": "*",
+    "∙": "*",
+    "⋅": "*",
+    "∗": "*",
+    "≤": "<=",
+    "⩽": "<=",
+    "≥": ">=",
+    "⩾": ">=",
+    "≠": "!=",
+    "≈": r"\approx ",
+    "≡": r"\equiv ",
+    "√": r"\sqrt ",
+    "∞": r"\infty ",
+    "∪": r"\cup ",
+    "∈": r"\in ",
+    "∅": r"\emptyset ",
+    "°": r"^\circ ",
+    "∘": r"^\circ ",
+    "±": r"\pm ",
+    "∓": r"\mp ",
+    "ℝ": r"\mathbb{R}",
+    "½": r"\frac12 ",
+    "¼": r"\frac14 ",
+    "¾": r"\frac34 ",
+    "⅓": r"\frac13 ",
+    "⅔": r"\frac23 ",
+    "、": ",",
+    "。": ".",
+    "′": "'",
+    "’": "'",
+    "⟨": "(",
+    "⟩": ")",
+    "\u00a0": " ",
+    "\u2009": " ",
+    "\u202f": " ",
+    "π": r"\pi ",
+    "θ": r"\theta ",
+    "α": r"\alpha ",
+    "β": r"\beta ",
+    "γ": r"\gamma ",
+    "λ": r"\lambda ",
+}
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _FOREIGN = re.compile(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]{1,20}|[^\x00-\x7f]")
 _SIZES = re.compile(
@@ -32,10 +72,25 @@ _STYLED = re.compile(
 _TWICE = re.compile(r"\\\\(?=[A-Za-z])")
 _BOX = re.compile(r"\\{1,2}f?boxed\s{0,4}(?=\{)")
 _BRACKETS = {
-    r"\langle": "(", r"\rangle": ")", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\lbrack": "[", r"\rbrack": "]",
-    r"\lvert": "|", r"\rvert": "|", r"\vert": "|", r"\land": " and ", r"\wedge": " and ", r"\lor": " or ",
-    r"\vee": " or ", r"\mathopen": "", r"\mathclose": "", r"\dfrac": r"\frac", r"\tfrac": r"\frac", r"\cfrac": r"\frac",
-}  # fmt: skip
+    r"\langle": "(",
+    r"\rangle": ")",
+    r"\lbrace": r"\{",
+    r"\rbrace": r"\}",
+    r"\lbrack": "[",
+    r"\rbrack": "]",
+    r"\lvert": "|",
+    r"\rvert": "|",
+    r"\vert": "|",
+    r"\land": " and ",
+    r"\wedge": " and ",
+    r"\lor": " or ",
+    r"\vee": " or ",
+    r"\mathopen": "",
+    r"\mathclose": "",
+    r"\dfrac": r"\frac",
+    r"\tfrac": r"\frac",
+    r"\cfrac": r"\frac",
+}
 _BRACKET = re.compile(r"\\[A-Za-z]{4,9}(?![A-Za-z])")
 _CURRENCY = re.compile(r"\\?\$|[€£¥₹₽₩]|\b(?:USD|EUR|GBP)\b|\\(?:pounds|euro|yen)(?![A-Za-z])")
 _DEGREES = re.compile(r"\\text\{\s{0,4}(?:degrees?|deg)\s{0,4}\}|(?<=[\d}) ])\s{0,4}\bdegrees?\b|\\degree(?![A-Za-z])")
