@@ -47,8 +47,6 @@ class ExpressionReader:
         self.at = 0
         self.depth = 0
         self.bars = 0
-        # Expressions in brackets that were read before it was known that they are not lists: where they end.
-        self.seen: dict[int, tuple[Node, int]] = {}
         # What stood behind the last value that was read, and is no part of it.
         self.unit, self.degrees, self.percent = "", False, False
 
@@ -198,9 +196,6 @@ class ExpressionReader:
         return self.atom()
 
     def atom(self) -> Node:
-        if self.at in self.seen:
-            node, self.at = self.seen[self.at]
-            return node
         kind, here = self.kind, self.take()
         if kind == "number":
             return self.based(here)

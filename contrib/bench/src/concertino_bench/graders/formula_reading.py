@@ -114,7 +114,7 @@ class _Reader(ExpressionReader):
 
     def enclosed(self) -> Shape | None:
         """What stands in brackets and is more than an expression; None where it is one, or a part of one."""
-        start, kind, opened = self.at, self.kind, self.take()
+        kind, opened = self.kind, self.take()
         if opened == "begin":
             return self.environment()
         if opened in ("emptyset", "varnothing"):
@@ -125,7 +125,7 @@ class _Reader(ExpressionReader):
             inside = self.several("}")
             self.expect("}")
             shape = Row("set", inside.items) if isinstance(inside, Row) and inside.kind == "list" else inside
-            return self.unless_expression(shape, start)
+            return None if isinstance(shape, Expression) else shape
         if opened not in ("(", "["):
             return None
         inside = self.several(") ]")
@@ -134,14 +134,7 @@ class _Reader(ExpressionReader):
         closed = self.take()
         if isinstance(inside, Row) and inside.kind == "list":
             return Row(opened + closed, inside.items)
-        return self.unless_expression(inside, start)
-
-    def unless_expression(self, shape: Shape, start: int) -> Shape | None:
-        if not isinstance(shape, Expression):
-            return shape
-        # Kept, for reading each of many brackets twice would take exponential time.
-        self.seen[start] = (shape.node, self.at)
-        return None
+        return None if isinstance(inside, Expression) else inside
 
     def set(self) -> Shape:
         if self.kind == "escaped" and self.here == "}":
