@@ -38,12 +38,10 @@ _ENDED = r"(?=[ \t)\]}*_`\"'”’]{0,6}(?:[.,;:!。，；、]|\n|$))"
 _NEXT = re.compile(r"\n\s{0,8}(?:Question|Q)\s{0,4}\d{0,4}\s{0,4}[:.]")
 _REFUSED = re.compile(rf"\b{_NOUN} (?:is|:)[ \t*:]{{0,4}}\(?\s?(?:none|not |cannot|impossible|unknown)", re.IGNORECASE)
 _OPTIONS = re.compile(r"\b(?:[Oo]ption|[Cc]hoice)s?[ \t*(]{1,4}([A-Z])\b")
-_WIDE = str.maketrans(
-    {
-        **{code: code - 0xFEE0 for code in range(0xFF21, 0xFF3B)},
-        **dict(zip(map(ord, "（）［］【】「」"), "()[][][]", strict=True)),
-    }
-)
+_WIDE: dict[int, int | str] = {
+    **{code: code - 0xFEE0 for code in range(0xFF21, 0xFF3B)},
+    **dict(zip(map(ord, "（）［］【】「」"), "()[][][]", strict=True)),
+}
 
 
 class _Patterns(NamedTuple):

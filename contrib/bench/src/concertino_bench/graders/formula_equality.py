@@ -263,7 +263,12 @@ class _Judge:
             return False
         theirs, mine = _decimals(gold), _decimals(ours)
         off = abs(Fraction(one) - Fraction(other))
-        if theirs is None and mine is not None and mine >= 6 and off <= _SIX_DIGITS * min(1, 10 * abs(Fraction(one))):
+        if (
+            theirs is None
+            and mine is not None
+            and mine >= 6
+            and off <= _SIX_DIGITS * min(Fraction(1), 10 * abs(Fraction(one)))
+        ):
             return self.note("six decimals are exact")
         if self.conventions.rounding and theirs is not None and (mine is None or mine > theirs):
             digits = len(str(abs(int(Fraction(one) * 10**theirs))).lstrip("0"))
@@ -462,6 +467,7 @@ def _near(one: Value, other: Value) -> bool:
     if isinstance(one, Fraction) and isinstance(other, Fraction):
         return one == other
     try:
-        return abs(one - other) <= _CLOSE * max(abs(one), abs(other)) + 1e-12 * (not one or not other)
+        first, second = complex(one), complex(other)
+        return abs(first - second) <= _CLOSE * max(abs(first), abs(second)) + 1e-12 * (not first or not second)
     except OverflowError:
         return False

@@ -291,6 +291,14 @@ class ExpressionReader:
             self.expect("]")
         return Node("root", (degree, self.argument()))
 
+    def braced_name(self) -> str:
+        self.expect("{")
+        name = ""
+        while self.here and self.here != "}":
+            name += self.take()
+        self.expect("}")
+        return name
+
     def _raw_group(self) -> str:
         if self.here != "{":
             return self.take()

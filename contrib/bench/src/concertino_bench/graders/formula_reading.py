@@ -190,14 +190,6 @@ class _Reader(ExpressionReader):
         ):
             self.take()
 
-    def braced_name(self) -> str:
-        self.expect("{")
-        name = ""
-        while self.here and self.here != "}":
-            name += self.take()
-        self.expect("}")
-        return name
-
     def joins(self) -> bool:
         """Whether what comes next parts the items of a list; it is taken."""
         before = self.at
