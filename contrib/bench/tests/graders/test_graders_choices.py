@@ -89,6 +89,17 @@ def test_the_chosen_letter_is_found(text: str, letter: str) -> None:
         "Borax",
         "The answer is Borax.",
         "x = C + 1",
+        "Option A is wrong.",
+        "not option C",
+        "I do not choose option C.",
+        "Options A and B are both plausible.",
+        "Option A: too small.\nOption B: too large.\nOption C: too slow.",
+        "We select A from the set.",
+        'Answer: "Can you help?"',
+        "The answer is not C",
+        "答案不是B",
+        "不选B",
+        "La respuesta es a menudo otra.",
     ],
 )
 def test_no_letter_is_guessed(text: str) -> None:
