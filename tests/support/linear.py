@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 
 PASSES = 1_200
-"""Twice what the slowest reader takes on the slowest machine seen. A quadratic reader of a megabyte takes thousands,
-even where it compares bytes as fast as memory hands them over."""
+"""Twice what the slowest reader takes on the slowest machine seen. A quadratic reader of a megabyte takes thousands, even where it compares bytes
+as fast as memory hands them over."""
 
 
 def assert_linear(work: Callable[[], object], size: int) -> None:

@@ -34,11 +34,13 @@ class MathComparison(NamedTuple):
         equal: whether the two are the same.
         found: what was read as the answer; None where nothing was.
         trouble: why there is no verdict, such as the time limit; empty where there is one.
+        late: there is none because of the time.
     """
 
     equal: bool
     found: str | None
     trouble: str
+    late: bool = False
 
 
 class Comparer:
@@ -94,7 +96,7 @@ class Comparer:
             worker = self._take()
             if not worker.ready(seconds):
                 self._put_back(worker)
-                return MathComparison(False, None, "it is still starting")
+                return MathComparison(False, None, "it is still starting", late=True)
             answer = worker.ask(request, self.seconds)
             if not answer or "equal" not in answer:
                 # Not put back: a late reply, or the rest of a long one, would be taken for the next comparison's.
@@ -104,8 +106,8 @@ class Comparer:
                 return MathComparison(False, None, late if answer is None else ended)
             self._put_back(worker)
         trouble = f"it cannot be compared: {answer['error']}" if answer["error"] else ""
-        if answer["error"].startswith("not compared"):
-            trouble = answer["error"]
+        if answer.get("late"):
+            return MathComparison(False, None, answer["error"], late=True)
         return MathComparison(bool(answer["equal"]), answer["found"], trouble)
 
     def close(self) -> None:

@@ -53,7 +53,7 @@ def _answer(line: bytes) -> dict[str, Any]:
         with _within(seconds):
             return _compare(**request)
     except _Late:
-        return {"equal": False, "found": None, "error": f"not compared within {seconds:g} s"}
+        return {"equal": False, "found": None, "error": f"not compared within {seconds:g} s", "late": True}
     except Exception as error:  # whatever a library raises about a text is an answer, not an end
         return {"equal": False, "found": None, "error": f"{type(error).__name__}: {str(error)[:120]}"}
 
