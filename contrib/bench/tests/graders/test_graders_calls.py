@@ -256,3 +256,31 @@ def test_an_expression_is_never_run() -> None:
         "a": [1, -2.5, {"k": [True, None]}],
         "b": True,
     }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "trip.plan", "arguments": {"days": 1e999}}',
+        '{"name": "trip.plan", "arguments": {"days": -1e400}}',
+        '{"name": "trip.plan", "arguments": {"price": NaN}}',
+        '{"name": "trip.plan", "arguments": {"sizes": [1, Infinity]}}',
+        '{"name": "trip.plan", "arguments": "{\\"price\\": NaN}"}',
+        '<function=trip.plan>{"price": Infinity}</function>',
+        "trip.plan(price=1e999)",
+        "[trip.plan(price=-1e999)]",
+    ],
+)
+def test_a_number_that_is_not_finite_is_a_fault_and_no_argument(text: str) -> None:
+    seen = read_calls(text, KNOWN.parameters)
+    assert seen.calls == []
+    assert len(seen.faults) == 1
+
+
+@pytest.mark.parametrize("arguments", ['"in Bern for 3 days"', "[1, 2]", "7", '"[1]"', "true"])
+def test_arguments_that_are_no_object_are_a_fault_that_names_the_call(arguments: str) -> None:
+    good = '{"name": "trip.plan", "arguments": {"days": 2}}'
+    seen = read_calls(f'{{"name": "trip.plan", "arguments": {arguments}}}\n{good}', KNOWN.parameters)
+    assert [call.arguments for call in seen.calls] == [{"days": 2}]
+    assert "trip.plan" in seen.faults[0]
+    assert "expected an object" in seen.faults[0]

@@ -13,7 +13,7 @@ import pytest
 from concertino_bench import Submission, Task, Verdict
 from concertino_bench.graders import Mathematics
 from concertino_bench.graders.comparing import Comparer
-from concertino_bench.graders.mathematics import read_answer
+from concertino_bench.graders.formula_places import read_answer
 
 GRADER = Mathematics(seconds=30)
 
@@ -104,8 +104,8 @@ def test_conventions_that_are_options_hold_the_other_way_too() -> None:
         ("\\boxed{1} no, \\boxed{2}", "2"),
         ("\\boxed{1} and \\boxed{-2}", "1, -2"),
         ("\\boxed{(3, 3)} \\text{ for part (a) and } \\boxed{(1, 1)}", "(3, 3), (1, 1)"),
-        ("\\boxed{200} so far. Final Answer: The final answer is $10,455$. I hope it is correct.", "10,455"),
-        ("The final answer is \\boxed{12 $ and $13 }", "12  and 13"),
+        ("\\boxed{200} so far. Final Answer: The final answer is $10,455$. I hope it is correct.", "10455"),
+        ("The final answer is \\boxed{12 $ and $13 }", "12 and 13"),
         ("So the answer is $x^2$.", "x^2"),
         ("The answer is the number of points of $f(x)$, which is 19. Bye.", "19"),
         ("<answer>$\\frac12$</answer>", "\\frac12"),

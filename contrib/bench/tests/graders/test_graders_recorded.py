@@ -8,9 +8,11 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from changed_golds import right_answers, wrong_answers
 from concertino_bench import Submission, Task, Verdict
 from concertino_bench.graders import (
     CallMatch,
@@ -29,6 +31,8 @@ from concertino_bench.toolkits import digest
 Rows = Callable[[str], list[dict[str, Any]]]
 NOT_REPRODUCIBLE = {"HumanEval/133", "mbpp_724", "mbpp_170", "mbpp_798", "mbpp_419", "mbpp_598", "mbpp_67"}
 """Programs whose record does not hold under plain Python 3.11 either, as the data's own notes say."""
+
+NO_LETTER = ("I cannot provide an answer", "(None of the above)")
 
 
 def say(text: str) -> None:
@@ -74,10 +78,9 @@ def test_fireact_answers_get_the_recorded_exact_match_and_f1(rows: Rows) -> None
 
 
 @pytest.mark.slow
-def test_at_least_95_per_cent_of_firm_pairs_of_mathematics_agree(rows: Rows) -> None:
+def test_at_least_98_per_cent_of_firm_pairs_of_mathematics_agree(rows: Rows) -> None:
     grader = Mathematics(seconds=20)
-    pairs = [row for row in rows("math_equivalence/pairs.jsonl") if "mcq_letter" not in row["tags"]]
-    seen = [(row, grader.judge(task("math", row["gold"]), row["pred"])) for row in pairs]
+    seen = [(row, grader.judge(task("math", row["gold"]), row["pred"])) for row in rows("math_equivalence/pairs.jsonl")]
     firm = [(row, grade) for row, grade in seen if row["firm"]]
     differ = [(row, grade) for row, grade in firm if bool(grade.score) != row["equal"]]
     say(f"mathematics: {len(firm) - len(differ)} of {len(firm)} firm pairs agree")
@@ -85,7 +88,23 @@ def test_at_least_95_per_cent_of_firm_pairs_of_mathematics_agree(rows: Rows) -> 
         if bool(grade.score) != row["equal"]:
             say(f"  {'firm' if row['firm'] else 'a convention'}: {row['id']} {row['tags']}: {grade.reason}")
     assert len(firm) > 100
-    assert len(differ) <= 0.05 * len(firm)
+    assert len(differ) <= 0.02 * len(firm)
+
+
+@pytest.mark.slow
+def test_no_changed_gold_is_right_and_every_gold_is_in_every_form(rows: Rows, shared_data: Path) -> None:
+    rows("math500/math_250.jsonl")  # skips where the data is not there
+    own, both = Mathematics(judge="own"), Mathematics(20)
+    wrong = wrong_answers(shared_data, at_least=4000)
+    for gold, text in wrong:
+        grade = own.judge(task("math", gold), text)
+        assert grade.verdict == "wrong", (gold, text, grade)
+    for gold, text in wrong[::100]:
+        assert both.judge(task("math", gold), text).verdict == "wrong", (gold, text)
+    golds = right_answers(shared_data)
+    missed = [(gold, text) for gold, text in golds if own.judge(task("math", gold), text).verdict != "right"]
+    say(f"mathematics: {len(wrong)} changed golds are wrong, {len(golds) - len(missed)} of {len(golds)} golds right")
+    assert len(missed) <= 0.02 * len(golds), missed
 
 
 @pytest.mark.slow
@@ -109,7 +128,7 @@ def test_every_gold_answer_of_math_500_is_right_in_a_box(rows: Rows) -> None:
     assert wrong == []
 
 
-def test_letters_of_recorded_outputs_are_found_in_at_least_97_per_cent(rows: Rows) -> None:
+def test_letters_of_recorded_outputs_are_found_in_at_least_99_per_cent(rows: Rows) -> None:
     recorded = rows("mmlu_pro_outputs/outputs.jsonl")
     seen = [(row, *read_letter(row["output"], row["options"])) for row in recorded]
     lettered = [(row, ours) for row, ours, _ in seen if row["upstream_pred"] is not None]
@@ -117,7 +136,10 @@ def test_letters_of_recorded_outputs_are_found_in_at_least_97_per_cent(rows: Row
     silent = [(row, ours, how) for row, ours, how in seen if row["upstream_pred"] is None]
     more = Counter(how if ours else "no letter" for _, ours, how in silent)
     say(f"MMLU-Pro: {same} of {len(lettered)} letters as upstream; where upstream found none: {dict(more)}")
-    assert same >= 0.97 * len(lettered)
+    # Two outputs choose no letter; upstream takes the I of "I cannot" and an A of "None of the above" for one.
+    guessed = sum(not ours and any(words in row["output"] for words in NO_LETTER) for row, ours in lettered)
+    assert guessed <= 0.02 * len(lettered)
+    assert same >= 0.99 * (len(lettered) - guessed)
     assert all(how in ("by its words", "said to be the answer") for _, ours, how in silent if ours)
     graded = Counter(
         ChoiceGrader().judge(task("choice", row["answer"], choices=row["options"]), row["output"]).verdict

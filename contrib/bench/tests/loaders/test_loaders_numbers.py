@@ -171,3 +171,16 @@ def test_math_500_loads_completely_with_its_latex(shared_data: Path) -> None:
     tasks = list(math(path=path))
     assert [(task.id, task.answer) for task in tasks] == [(row["unique_id"], row["answer"]) for row in rows]
     assert len(tasks) == 250
+
+
+def test_of_a_list_of_answers_the_first_is_the_answer_and_the_others_are_as_right(tmp_path: Path) -> None:
+    file = tmp_path / "listed.jsonl"
+    file.write_text(
+        '{"problem": "?", "answer": ["$\\\\frac12$", 0.5, "50\\\\%"]}\n{"problem": "!", "answer": []}\n', "utf-8"
+    )
+    tasks = math(path=file)
+    first = next(tasks)
+    assert first.answer == "$\\frac12$"
+    assert first.metadata["aliases"] == ["0.5", "50\\%"]
+    with pytest.raises(DataError, match=r"listed.jsonl:2.*a list of them that is not empty"):
+        next(tasks)

@@ -29,11 +29,38 @@ _BRACE = re.compile(
     r"\\{1,2}boxed\s{1,8}(?P<bare>[+-]?(?:\d[\d.,]{0,40}(?<![.,])|\\[A-Za-z]{1,20}(?:\{[^{}]{0,80}\}){0,4}))|"
     r"\\\\|\\[{}]|[{}]"
 )
+_ENGLISH = (
+    r"\b(?:final[ \t]{1,4})?answer(?:[ \t]{1,4}to[ \t]{1,4}(?:the|this)[ \t]{1,4}question)?"
+    r"(?:[ \t]{1,4}(?:is|was|are|would[ \t]be)\b|[ \t]{0,4}(?::|=))"
+)
+# The same words in other languages: what stands before the answer, and the verb or the colon behind it.
+_ELSEWHERE = (
+    ("答案|最终答案|最終答案|答", "应该是|應該是|是|为|為"),
+    ("答え|解答|正解|回答", "は"),
+    ("(?<![가-힣])(?:정답|답)", "은|는"),
+    ("r[ée]ponse(?: finale| correcte)?", "est|serait"),
+    ("(?:respuesta|opción)(?: final| correcta)?", "es"),
+    ("(?:resposta|opção)(?: final| correta| certa)?", "é|e"),
+    ("risposta(?: finale| corretta)?", "è|e"),
+    ("antwort|lösung|antwoord|svaret|svar", "ist|lautet|is|luidt|är|er"),
+    ("правильный ответ|ответ|відповідь", "равен|является|это|—|–|-"),
+    ("odpowied[źz]|odpověď", "to|brzmi|je|jest"),
+    ("cevap|yanıt", "şudur"),
+    ("đáp án|câu trả lời", "là"),
+    ("jawaban(?:nya)?", "adalah|ialah"),
+    ("الجواب|الإجابة", "هو|هي"),
+    ("उत्तर|जवाब", "है"),
+    ("คำตอบ", "คือ"),
+)
+# A verb in Latin letters ends with its word; letters behind a Chinese or Korean one may be the answer.
+_VERB_END = r"(?:(?<![a-zà-ÿ])|\b)"
 _SAID = re.compile(
-    r"\b(?P<final>final[ \t]{1,4})?answer(?:[ \t]{1,4}to[ \t]{1,4}(?:the|this)[ \t]{1,4}question)?"
-    r"(?:[ \t]{1,4}(?:is|was|are|would[ \t]be)\b|[ \t]{0,4}(?::|=))[ \t]{0,8}:?",
+    rf"(?:{_ENGLISH}"
+    + "".join(rf"|(?:{noun})[ \t]{{0,4}}(?:(?:{verb}){_VERB_END}|[:：=])" for noun, verb in _ELSEWHERE)
+    + r")[ \t]{0,8}[:：]?",
     re.IGNORECASE,
 )
+_FINAL = re.compile("final|最终|最終", re.IGNORECASE)
 _QUOTES = " \t\r\n*`\"'“”‘’"
 
 
@@ -68,7 +95,10 @@ def marked(text: str) -> list[Marked]:
 
 
 def sentences(text: str) -> list[Marked]:
-    """Every "the answer is …", up to the next one or the end of its line; the next line if its own has nothing."""
+    """Every "the answer is …", in many languages, up to the next one or the end of its line.
+
+    It is the next line if its own has nothing.
+    """
     found: list[Marked] = []
     for match, limit in followed(text, _SAID):
         start, end = match.end(), limit
@@ -79,7 +109,7 @@ def sentences(text: str) -> list[Marked]:
             while start < len(text) and start - end < 200 and text[start].isspace():
                 start += 1
             end = _line_end(text, start)
-        marker = "final answer is" if match["final"] else "answer is"
+        marker = "final answer is" if _FINAL.search(match[0]) else "answer is"
         found.append(Marked(text[start:end].strip(), marker, match.start(), end))
     return found
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import itertools
 import json
+import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,7 +74,7 @@ def read_calls(text: str, functions: Mapping[str, Sequence[str]]) -> Decoded:
     for start, piece in itertools.islice(_objects(rest), _OBJECTS):
         # Braces of code and of sets hold no call; a call's object always has a colon.
         if ":" in piece:
-            decoded.calls.extend(_made(_json(piece, start, decoded), functions))
+            decoded.calls.extend(_made(_json(piece, start, decoded), functions, decoded))
     # Only then: the arguments of a JSON call may hold text that looks like Python calls.
     if not decoded.calls:
         _python(rest, functions, decoded)
@@ -110,6 +111,8 @@ def read_python_call(text: str, parameters: Mapping[str, Sequence[str]]) -> Made
 
 def _literal(node: ast.expr, name: str) -> Any:
     if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, (str, bool, int, float))):
+        if isinstance(node.value, float) and not math.isfinite(node.value):
+            raise ValueError(f"{name}: the number at column {node.col_offset} is too large; expected a finite number")
         return node.value
     if isinstance(node, (ast.List, ast.Tuple)):
         return [_literal(item, name) for item in node.elts]
@@ -133,9 +136,12 @@ def _tagged(text: str, decoded: Decoded) -> str:
             continue
         end = text.find("</function>", match.end())
         end = end if end >= 0 else len(text)
+        faults = len(decoded.faults)
         value = _json(text[match.end() : end].strip() or "{}", match.end(), decoded)
         if isinstance(value, dict):
             decoded.calls.append(MadeCall(match[1], value))
+        elif len(decoded.faults) == faults:
+            _misfit(decoded, match[1], "no JSON object")
         rest.append(text[at : match.start()])
         at = end
     return "".join([*rest, text[at:]])
@@ -172,7 +178,7 @@ def _closing(text: str, start: int) -> int:
 
 def _json(piece: str, start: int, decoded: Decoded) -> Any:
     try:
-        return json.loads(piece)
+        return _loads(piece)
     except (ValueError, RecursionError) as error:
         why = str(error)
     # The lenient reader is much slower, and a hostile text has thousands of pieces.
@@ -189,30 +195,62 @@ def _json(piece: str, start: int, decoded: Decoded) -> Any:
     return None
 
 
-def _made(value: Any, functions: Mapping[str, Sequence[str]]) -> Iterator[MadeCall]:
-    """The calls that a JSON value says."""
+def _loads(text: str) -> Any:
+    """A JSON value whose numbers are all finite: Python's reader also takes `NaN`, and `1e999` as infinity.
+
+    Raises:
+        ValueError: it is not JSON, or a number is not finite.
+    """
+    return json.loads(text, parse_constant=_finite, parse_float=_finite)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a finite number")
+    return number
+
+
+def _made(value: Any, functions: Mapping[str, Sequence[str]], decoded: Decoded) -> Iterator[MadeCall]:
+    """The calls that a JSON value says; what is none although it has a name and arguments is a fault."""
     if isinstance(value, list):
         for item in value[:_TRIES]:
-            yield from _made(item, functions)
+            yield from _made(item, functions, decoded)
     if not isinstance(value, dict):
         return
     if isinstance(value.get("tool_calls"), list):
-        yield from _made(value["tool_calls"], functions)
+        yield from _made(value["tool_calls"], functions, decoded)
         return
     if isinstance(value.get("function"), dict):
         value = value["function"]
     name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
     arguments = next((value[key] for key in _ARGUMENTS if key in value), None)
+    if name is not None and arguments is not None:
+        given = _given(arguments, name, decoded)
+        if given is not None:
+            yield MadeCall(name, given)
+    elif name is None and value and all(key in functions and isinstance(args, dict) for key, args in value.items()):
+        yield from (MadeCall(key, args) for key, args in value.items())
+
+
+def _given(arguments: Any, name: str, decoded: Decoded) -> Mapping[str, Any] | None:
+    """The arguments of a call; None, with a fault, where they are no object."""
+    given = f"a value of the type {type(arguments).__name__}"
     # OpenAI's format holds the arguments as JSON text inside JSON.
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments or "{}")
-        except (ValueError, RecursionError):
-            return
-    if name is not None and isinstance(arguments, dict):
-        yield MadeCall(name, arguments)
-    elif name is None and value and all(key in functions and isinstance(args, dict) for key, args in value.items()):
-        yield from (MadeCall(key, args) for key, args in value.items())
+            arguments = _loads(arguments or "{}")
+        except (ValueError, RecursionError) as error:
+            given = f"a text that is no JSON object ({str(error)[:80]})"
+    if isinstance(arguments, dict):
+        return arguments
+    _misfit(decoded, name, given)
+    return None
+
+
+def _misfit(decoded: Decoded, name: str, given: str) -> None:
+    if len(decoded.faults) < _FAULTS:
+        decoded.faults.append(f"the arguments of {name[:80]} are {given}; expected an object")
 
 
 def _python(text: str, functions: Mapping[str, Sequence[str]], decoded: Decoded) -> None:

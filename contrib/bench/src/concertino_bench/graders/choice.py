@@ -16,7 +16,7 @@ from typing import NamedTuple
 from concertino_bench.tasks.grade import Grade, TextGrader, Verdict
 from concertino_bench.tasks.task import Task
 
-from .answers import bare, marked, spoken
+from .answers import bare, marked, sentences, spoken
 from .base import shown
 from .exact_match import normalise
 
@@ -24,20 +24,34 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # Letters that are read whatever the task has: one beyond its choices is a wrong answer, not an unparsable one.
 _USUAL = 10
 
-_OPEN = r"[ \t\n*_$]{0,6}(?:\\\(|\\\[)?[ \t\n*_$]{0,6}(?:\\(?:boxed|text|mathbf|textbf|mathrm)\{){0,3}[ \t*_]{0,4}"
+_OPEN = (
+    r"[ \t\n*_$`\"'“”‘’<\[]{0,6}(?:\\\(|\\\[)?[ \t\n*_$]{0,6}"
+    r"(?:\\(?:boxed|text|mathbf|textbf|mathrm)\{){0,3}[ \t*_]{0,4}"
+)
 _NOUN = r"(?:answer|option|choice|alternative|response)s?"
+_LABEL = r"(?i:the[ \t])?(?i:correct[ \t])?(?i:option|choice|letter|answer)[ \t]{1,3}"
+# What stands between a verb and the letter in other languages.
+_ARTICLE = r"(?:(?:la|le|el|die|der|het|lettre|letra|opción|opção|option|choice|вариант|选项|選項)[ \t]{0,3})?"
+_SURELY = r"(?:(?:for sure|clearly|therefore|thus|hence|definitely|indeed)[ \t,]{1,2})?"
 _REASON = r"(?:because|since|as|due|for|which|and|but|or|based|according|with)\b"
+_ENDED = r"(?=[ \t)\]}*_`\"'”’]{0,6}(?:[.,;:!。，；、]|\n|$))"
 _NEXT = re.compile(r"\n\s{0,8}(?:Question|Q)\s{0,4}\d{0,4}\s{0,4}[:.]")
 _REFUSED = re.compile(rf"\b{_NOUN} (?:is|:)[ \t*:]{{0,4}}\(?\s?(?:none|not |cannot|impossible|unknown)", re.IGNORECASE)
+_OPTIONS = re.compile(r"\b(?:[Oo]ption|[Cc]hoice)s?[ \t*(]{1,4}([A-Z])\b")
+_WIDE: dict[int, int | str] = {
+    **{code: code - 0xFEE0 for code in range(0xFF21, 0xFF3B)},
+    **dict(zip(map(ord, "（）［］【】「」"), "()[][][]", strict=True)),
+}
 
 
 class _Patterns(NamedTuple):
-    """How a letter is said to be the answer, begins a text, or stands alone; its group is the first that matched."""
+    """How a letter is said to be the answer, begins a text, or stands alone; its group is the only one that matched."""
 
-    said: re.Pattern[str]
-    is_right: re.Pattern[str]
+    said: tuple[re.Pattern[str], ...]
+    leads: re.Pattern[str]
     begins: re.Pattern[str]
     alone: re.Pattern[str]
+    labelled: re.Pattern[str]
 
 
 @functools.cache
@@ -47,22 +61,41 @@ def _patterns(count: int) -> _Patterns:
     # "A" and "I" are words too: before a small letter they count only if a reason follows.
     letter = (
         rf"(?:[(\[{{][ \t*]{{0,3}}([{either}])[ \t*]{{0,3}}[)\]}}]"
-        rf"|(?-i:([{upper}])(?![\w'’]|\.\w)(?!(?<=[AI]) (?!{_REASON})[a-z])))"
+        # The text may end within the brackets: the reply was cut off.
+        rf"|[(\[][ \t*]{{0,3}}(?-i:([{upper}]))\s{{0,8}}\Z"
+        # Letters of other alphabets may follow without a blank: `Cです`.
+        rf"|(?-i:([{upper}])(?![A-Za-z0-9_À-ɏЀ-ӿ]|['’]\w|\.\w)(?!(?<=[AI]) (?!{_REASON})[a-z])))"
     )
     said = (
         rf"\b{_NOUN}(?:[ \t]{{1,3}}(?:choice|option|letter))?(?:[ \t]{{1,3}}to[ \t](?:the|this)[ \t]question)?"
-        r"[ \t*_}]{0,6}(?:\bis|\bwould be|\bmust be|\bshould be|:|=)[ \t*_}:]{0,6}(?:for sure[ \t]|clearly[ \t])?"
-        rf"(?:(?:the[ \t])?(?:correct[ \t])?(?:option|choice|letter|answer)[ \t]{{1,3}})?{_OPEN}{letter}"
+        rf"[ \t*_}}\"']{{0,6}}(?:\bis|\bwould be|\bmust be|\bshould be|:|=)[ \t*_}}:]{{0,6}}{_SURELY}"
+        rf"(?:{_LABEL})?{_OPEN}{letter}"
     )
+    right = r"(?:the[ \t])?(?:correct|right|best|most)\b"
     # "Option B is correct" has the letter before the verb.
     is_right = (
-        rf"\b(?:option|choice|answer)[ \t]{{1,3}}{_OPEN}{letter}[ \t*_}})\]]{{0,6}}[ \t]"
-        r"(?:is|would be)[ \t](?:the[ \t])?(?:correct|right|best|most)"
+        rf"\b(?:option|choice|answer)[ \t]{{1,3}}{_OPEN}{letter}[ \t*_}})\]]{{0,6}}[ \t](?:is|would be)[ \t]{right}"
     )
+    bare_right = rf"(?:^|(?<=[.,:;] ))[*_]{{0,3}}{letter}[*_]{{0,3}}[ \t](?:is|would be)[ \t]{right}"
+    chosen = (
+        r"(?<!not )(?<!n't )(?<!n’t )\b(?:choose|chose|pick|select|selected|go with|opt for)[ \t]{1,3}"
+        rf"(?:{_LABEL})?{_OPEN}{letter}{_ENDED}"
+    )
+    selected = rf"(?<![不别])[选選](?:择|擇|项|項)?[：: ]{{0,3}}{_OPEN}{letter}{_ENDED}"
     begins = rf"\s{{0,20}}(?:\*\*)?(?:[(\[]([{upper}])[)\]]|([{upper}])(?=\s{{0,4}}(?:$|[).:,;*。、])|\s*\n))"
-    alone = rf"[\s*_$(\[\\{{}}]{{0,12}}(?:boxed\{{|text\{{)?([{either}])[\s*_$)\]\\}}.]{{0,12}}"
+    alone = (
+        rf"[\s*_$(\[\\{{}}]{{0,12}}(?:boxed\{{|text\{{)?(?:{_LABEL})?[(\[]{{0,2}}([{either}])"
+        r"[\s*_$)\]\\}.`\"']{0,12}"
+    )
+    labelled = rf"\s{{0,20}}(?:\*\*)?{_LABEL}{_OPEN}{letter}{_ENDED}"
     return _Patterns(
-        re.compile(said, re.IGNORECASE), re.compile(is_right, re.IGNORECASE), re.compile(begins), re.compile(alone)
+        tuple(
+            re.compile(each, re.IGNORECASE | re.MULTILINE) for each in (said, is_right, bare_right, chosen, selected)
+        ),
+        re.compile(rf"[ \t*:：]{{0,4}}{_ARTICLE}{_OPEN}{letter}", re.IGNORECASE),
+        re.compile(begins),
+        re.compile(alone),
+        re.compile(labelled, re.IGNORECASE),
     )
 
 
@@ -94,17 +127,14 @@ def read_letter(text: str, choices: Sequence[str] = ()) -> tuple[str, str]:
         text: everything that was said.
         choices: the texts of the choices, if it may name one by its words.
     """
-    text, patterns = _own(spoken(text)), _patterns(max(_USUAL, len(choices)))
+    text, patterns = _own(spoken(text).translate(_WIDE)), _patterns(max(_USUAL, len(choices)))
     if not text.strip():
         return "", "the text is empty"
     for place in reversed(marked(text)):
         if letter := _alone(place.text, patterns) or _begins(place.text, patterns) or _worded(place.text, choices):
             return letter, f"in {place.marker}"
-    said = [*patterns.said.finditer(text), *patterns.is_right.finditer(text)]
-    if said:
-        # The last statement counts, since models go through the choices before they decide.
-        last = max(said, key=lambda match: match.start())
-        return (last[1] or last[2]).upper(), "said to be the answer"
+    if letter := _said(text, patterns):
+        return letter, "said to be the answer"
     if letter := _begins(text, patterns):
         return letter, "at the beginning"
     last_line = text.rstrip()[-200:].rpartition("\n")[2]
@@ -115,6 +145,18 @@ def read_letter(text: str, choices: Sequence[str] = ()) -> tuple[str, str]:
     if _REFUSED.search(text):
         return "", "it says that no choice is the answer"
     return "", f"no letter is chosen: …{shown(text.rstrip()[-60:])!r}"
+
+
+def _said(text: str, patterns: _Patterns) -> str:
+    """The letter of the last statement: models go through the choices before they decide."""
+    found = [(match.start(), _letter(match)) for pattern in patterns.said for match in pattern.finditer(text)]
+    leads = ((place.start, patterns.leads.match(place.text)) for place in sentences(text))
+    found.extend((start, _letter(match)) for start, match in leads if match)
+    return max(found)[1] if found else ""
+
+
+def _letter(match: re.Match[str]) -> str:
+    return next(group for group in match.groups() if group).upper()
 
 
 def _own(text: str) -> str:
@@ -130,8 +172,12 @@ def _alone(text: str, patterns: _Patterns) -> str:
 
 
 def _begins(text: str, patterns: _Patterns) -> str:
-    match = patterns.begins.match(text)
-    return (match[1] or match[2]).upper() if match else ""
+    if match := patterns.begins.match(text):
+        return _letter(match)
+    match = patterns.labelled.match(text)
+    # A reply that goes through the options one by one begins with the first of them, and chooses none.
+    several = {found[1] for found in _OPTIONS.finditer(text)} if match else set()
+    return _letter(match) if match and len(several) < 2 else ""
 
 
 def _worded(text: str, choices: Sequence[str]) -> str:

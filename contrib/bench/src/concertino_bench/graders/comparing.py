@@ -34,11 +34,13 @@ class MathComparison(NamedTuple):
         equal: whether the two are the same.
         found: what was read as the answer; None where nothing was.
         trouble: why there is no verdict, such as the time limit; empty where there is one.
+        late: there is none because of the time.
     """
 
     equal: bool
     found: str | None
     trouble: str
+    late: bool = False
 
 
 class Comparer:
@@ -63,7 +65,15 @@ class Comparer:
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(self.workers)
 
-    def compare(self, golds: Sequence[str], found: str, *, whole: bool = True, rounding: bool = True) -> MathComparison:
+    def compare(
+        self,
+        golds: Sequence[str],
+        found: str,
+        *,
+        whole: bool = True,
+        rounding: bool = True,
+        seconds: float | None = None,
+    ) -> MathComparison:
         """Compare an answer with each gold text. Blocks; may be called from any thread.
 
         Args:
@@ -71,6 +81,7 @@ class Comparer:
             found: the answer, or a text that holds one.
             whole: `found` is nothing but the answer.
             rounding: an exact answer equals a decimal gold that it rounds to.
+            seconds: after which the process gives up by itself and lives on; for a verdict that can be done without.
 
         Raises:
             ModuleNotFoundError: math-verify is not installed.
@@ -79,9 +90,13 @@ class Comparer:
         if self._pid != os.getpid():  # a forked child must not talk to the workers of its parent
             self._idle.clear()
             self._begin()
-        request = json.dumps({"golds": list(golds), "found": found, "whole": whole, "rounding": rounding})
+        asked = {"golds": list(golds), "found": found, "whole": whole, "rounding": rounding}
+        request = json.dumps(asked if seconds is None else asked | {"seconds": seconds})
         with self._places:
             worker = self._take()
+            if not worker.ready(seconds):
+                self._put_back(worker)
+                return MathComparison(False, None, "it is still starting", late=True)
             answer = worker.ask(request, self.seconds)
             if not answer or "equal" not in answer:
                 # Not put back: a late reply, or the rest of a long one, would be taken for the next comparison's.
@@ -89,16 +104,21 @@ class Comparer:
                 late = f"not compared within {self.seconds:g} s"
                 ended = "the comparing process ended; too much memory, maybe"
                 return MathComparison(False, None, late if answer is None else ended)
-            with self._lock:
-                # Used again because starting one takes seconds: it imports sympy.
-                self._idle.append(worker)
+            self._put_back(worker)
         trouble = f"it cannot be compared: {answer['error']}" if answer["error"] else ""
+        if answer.get("late"):
+            return MathComparison(False, None, answer["error"], late=True)
         return MathComparison(bool(answer["equal"]), answer["found"], trouble)
 
     def close(self) -> None:
         """End all idle workers; the next comparison starts new ones."""
         with self._lock:
             _end_all(self._idle)
+
+    def _put_back(self, worker: _MathProcess) -> None:
+        with self._lock:
+            # Used again because starting one takes seconds: it imports sympy.
+            self._idle.append(worker)
 
     def _take(self) -> _MathProcess:
         with self._lock:
@@ -111,7 +131,7 @@ class Comparer:
 
 
 class _MathProcess:
-    """One worker process, ready when it is made."""
+    """One worker process, which starts by itself."""
 
     def __init__(self) -> None:
         if importlib.util.find_spec("math_verify") is None:
@@ -122,9 +142,31 @@ class _MathProcess:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._requests, self._replies = self.process.stdin, BoundedLines(self.process.stdout)
-        if self._line(_START_SECONDS) is None:
+        self._late = False
+        self._started = threading.Event()
+        # In a thread, for who can do without a comparison does not wait for the start.
+        threading.Thread(target=self._start, name="math-verify starts", daemon=True).start()
+
+    def _start(self) -> None:
+        try:
+            self._late = self._line(_START_SECONDS) is None
+        except (OSError, ValueError):  # its pipes were closed meanwhile
+            self._late = False
+        finally:
+            self._started.set()
+
+    def ready(self, seconds: float | None) -> bool:
+        """Whether it has started; waits for that, for some seconds or as long as it takes.
+
+        Raises:
+            RuntimeError: it does not start.
+        """
+        if not self._started.wait(seconds):
+            return False
+        if self._late:
             self.end()
             raise RuntimeError(f"the comparing process did not start: `{sys.executable} {_WORKER}` says why")
+        return True
 
     def ask(self, request: str, seconds: float) -> dict[str, Any] | None:
         """Its answer; None after the time limit, an empty one if the process ended."""

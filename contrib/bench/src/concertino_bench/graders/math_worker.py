@@ -1,19 +1,23 @@
 r"""The process that compares mathematical answers: a line of JSON in, a line of JSON out.
 
-    {"golds": ["\\frac12"], "found": "0.5", "whole": true, "rounding": true}
+    {"golds": ["\\frac12"], "found": "0.5", "whole": true, "rounding": true, "seconds": 0.15}
     {"equal": true, "found": "0.5", "error": ""}
 
-It is started by `comparing`, which kills it when a comparison takes too long. With `whole` the text is one answer in
+It is started by `comparing`, which kills it when a comparison takes too long. With `seconds` it gives a comparison up
+before that by itself, and lives on, for its next start would take seconds. With `whole` the text is one answer in
 LaTeX; without, math-verify looks for an answer in it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import re
+import signal
 import sys
+from collections.abc import Iterator
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -31,18 +35,44 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is not an answer
-    import math_verify  # noqa: F401 - ready means that the slow import is over
-
+    # Ready means that the slow import is over, and that the first comparison is not slower than the others.
+    _compare(["\\frac12"], "x + 0.5", whole=True, rounding=True)
     print("{}", file=replies, flush=True)
     for line in sys.stdin.buffer:
         print(json.dumps(_answer(line)), file=replies, flush=True)
 
 
+class _Late(BaseException):
+    """The seconds of a comparison are over. Not an `Exception`, which sympy would catch and go on."""
+
+
 def _answer(line: bytes) -> dict[str, Any]:
+    request = json.loads(line)
+    seconds = request.pop("seconds", None)
     try:
-        return _compare(**json.loads(line))
+        with _within(seconds):
+            return _compare(**request)
+    except _Late:
+        return {"equal": False, "found": None, "error": f"not compared within {seconds:g} s", "late": True}
     except Exception as error:  # whatever a library raises about a text is an answer, not an end
         return {"equal": False, "found": None, "error": f"{type(error).__name__}: {str(error)[:120]}"}
+
+
+@contextlib.contextmanager
+def _within(seconds: float | None) -> Iterator[None]:
+    if seconds is None or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise _Late
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _compare(golds: list[str], found: str, whole: bool, rounding: bool) -> dict[str, Any]:

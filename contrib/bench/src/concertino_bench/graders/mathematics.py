@@ -1,14 +1,15 @@
-r"""Mathematical answers in LaTeX, compared by value with math-verify, in a process with a time limit.
+r"""Mathematical answers in LaTeX, compared by value, by two judges: our own, and math-verify.
 
-The answer is the last `\boxed{}` (several in a row are one list), unless a "final answer is" stands behind it; else
-what "the answer is" says; else the whole text if it is not prose; else what math-verify finds in the text's end. Plain
-integers are compared here, all else in a worker process. The conventions, where the field has several:
+Equal texts and plain integers need no judge. All else both judge: `formula_equality` here, and math-verify in a process
+with a time limit. Where one has no verdict the other's counts; where they disagree ours counts, and the reason says
+that they do. The conventions, where the field has several:
 
-- `10\%` is 10, and is not 0.1: the percent sign is a unit.
-- a bare list `1, 2` is unordered, `(1, 2)` is ordered, `\{1, 2\}` is not; `(1, 2)` is not `\{1, 2\}`.
+- `10\%` is 10, and is not 0.1 (`percent`); units are not compared (`units`).
+- a bare list `1, 2` is unordered (`ordered`), `(1, 2)` is ordered, `\{1, 2\}` is not; `(1, 2)` is not `\{1, 2\}`.
 - `7,425,000` and `14{,}916` are one number each, `32, 349` is a list, `1000,99` and `0,5` are decimals.
 - `x = 5` is 5; `7 = 11a + c` is not `11a + c`.
-- an exact answer equals a decimal gold of three or more digits if it rounds to it; `0.33` is not `1/3`.
+- an exact answer equals a decimal gold of three or more digits if it rounds to it (`rounding`); `0.33` is not `1/3`.
+- a gold that is a letter of a choice is compared with the letter that the text chooses.
 
 The invariant: a comparison that takes too long or breaks is *wrong* with that as its reason, and never an exception.
 """
@@ -16,62 +17,75 @@ The invariant: a comparison that takes too long or breaks is *wrong* with that a
 from __future__ import annotations
 
 import asyncio
-import functools
 import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
 from concertino_bench.tasks.task import Task
 
-from .answers import Marked, bare, boxes, marked, sentences, spoken
 from .base import golds, shown
+from .choice import read_letter
 from .comparing import Comparer
+from .exact_match import normalise
+from .formula_equality import Conventions, equal_formulas
+from .formula_nodes import Unreadable
+from .formula_places import ReadExpression, last_formula, read_answer
 from .numeric import plain_number
 
-# Characters: the end of a reply without a mark, an answer that is compared, and words between boxes of one list.
-_TAIL = 3000
-_LONGEST = 2000
-_BETWEEN = 60
-# Repeats are bounded in all of these: a reply may be hostile, and unbounded ones could take quadratic time.
-_MATH = re.compile(r"\$\$([^$]{1,2000})\$\$|\$([^$\n]{1,2000})\$|\\\(([^$]{1,2000}?)\\\)|\\\[([^$]{1,2000}?)\\\]")
-_SENTENCE = re.compile(r"[.。](?:\s|$)|\s+I hope")
-_COMMAND = re.compile(r"\\[A-Za-z]+|\b(?:percentage|percent|pct|degrees|units|and|or)\b")
-_WORD = re.compile(r"[^\W_]+|[=.:]")
-_JOINING = frozenset({"and", "or", "for", "part", "case", "with", "the", "a", "b", "c", "d", "i", "ii", "iii"})
-_PROSE = re.compile(r"[^\W\d_]{3,}")
-_PERCENT = re.compile(r"\\?%|\b(?:percentage|percent|pct)\b\.?")
-_STYLE = re.compile(r"\\(?:mathrm|mathbf|textbf|mathit|operatorname)\s?\{([^{}]{0,80})\}")
-_DECIMAL_COMMA = re.compile(r"-?(?:\d{4,12},\d{1,6}|0,\d{1,12})")
+Judge = Literal["both", "own", "math-verify"]
+_JUDGES = ("both", "own", "math-verify")
+_LETTER = re.compile(r"\(?([A-J])\)?(?:[.):]?\s+(?P<words>[A-Za-z][A-Za-z' \n-]{2,200}))?")
 
 
-class ReadExpression(NamedTuple):
-    """An answer as it goes into a comparison.
+class _Opinion(NamedTuple):
+    """What a judge says.
 
     Attributes:
-        latex: the answer, or the text to look for it in.
-        whole: it is the answer and nothing else.
+        equal: its verdict; None where it has none.
+        found: what it took for the answer.
+        why: the conventions that decided, or why there is no verdict.
     """
 
-    latex: str
-    whole: bool
+    equal: bool | None
+    found: str = ""
+    why: str = ""
 
 
 class Mathematics(Grader):
     """Right if the answer has the value of a gold text.
 
     Args:
-        seconds: of one comparison.
+        seconds: that math-verify may take for one comparison.
         workers: comparisons at once.
         ordered: bare lists are equal only in the same order.
         rounding: an exact answer equals a decimal gold that it rounds to.
+        percent: `10\\%` is 0.1 as well as 10.
+        units: an answer with another unit than the gold's is wrong.
+        second_opinion: seconds that math-verify may take where our own judge has a verdict already.
+        judge: who compares: "both", "own" or "math-verify". The settings percent and units are our own judge's.
     """
 
     name = "math"
     kinds = ("math",)
 
-    def __init__(self, seconds: float = 5.0, *, workers: int = 2, ordered: bool = False, rounding: bool = True) -> None:
-        self.ordered, self.rounding = ordered, rounding
+    def __init__(
+        self,
+        seconds: float = 3.0,
+        *,
+        workers: int = 2,
+        ordered: bool = False,
+        rounding: bool = True,
+        percent: bool = False,
+        units: bool = False,
+        judge: Judge = "both",
+        second_opinion: float = 0.15,
+    ) -> None:
+        if judge not in _JUDGES:
+            raise ValueError(f"Mathematics(judge={judge!r}); expected one of {', '.join(_JUDGES)}")
+        self.conventions = Conventions(ordered, rounding, percent, units)
+        self.judges: Judge = judge
+        self.second_opinion = second_opinion
         self._comparer = Comparer(seconds, workers)
         self._threads = ThreadPoolExecutor(workers, "math")  # of its own, so that nothing else waits for a comparison
 
@@ -88,98 +102,97 @@ class Mathematics(Grader):
     def judge(self, task: Task, text: str) -> Grade:
         """Grade a text. Blocks for up to the seconds of a comparison."""
         accepted = golds(task)
+        lettered = _lettered(accepted, text)
+        if lettered is not None:
+            return lettered
         theirs = [_gold(task, gold) for gold in accepted]
         read = read_answer(text)
         if not read.latex:
             return Grade(Verdict.UNPARSABLE, "there is no answer in the text", accepted)
-        # Most answers are equal texts or plain integers, which need no worker process.
+        # Most answers are equal texts or plain integers, which need no judge.
         if read.whole and (quick := _quickly(theirs, read.latex)) is not None:
             return _grade(accepted, read.latex, quick, "")
+        none = _Opinion(None)
+        ours = self._own(theirs, read) if self.judges != "math-verify" else none
+        other = self._math_verify(theirs, read, decided=ours.equal is not None) if self.judges != "own" else none
+        return _combined(accepted, read, ours, other)
+
+    def _own(self, theirs: list[str], read: ReadExpression) -> _Opinion:
+        latex = read.latex if read.whole else last_formula(read.latex)
+        if not latex:
+            return _Opinion(None)
+        trouble, verdict = "", None
+        for gold in theirs:
+            try:
+                seen = equal_formulas(gold, latex, self.conventions)
+            except (Unreadable, ArithmeticError, RecursionError) as error:
+                trouble = f"our own judge: {error or type(error).__name__}"
+                continue
+            verdict = seen.equal
+            if verdict:
+                return _Opinion(True, latex, seen.note)
+            trouble = seen.note
+        return _Opinion(verdict, latex, trouble)
+
+    def _math_verify(self, theirs: list[str], read: ReadExpression, *, decided: bool) -> _Opinion:
+        ordered, rounding = self.conventions.ordered, self.conventions.rounding
         if read.whole:
             # math-verify takes `(1, 2)` for an open interval or a tuple, and calls it equal to `\{1, 2\}`.
-            theirs = [gold for gold in theirs if {_kind(gold), _kind(read.latex)} != {"tuple", "set"}]
+            theirs = [gold for gold in theirs if {_bracket(gold), _bracket(read.latex)} != {"tuple", "set"}]
             if not theirs:
-                return _grade(accepted, read.latex, False, "one is ordered and the other is not")
-        ask = functools.partial(self._comparer.compare, whole=read.whole, rounding=self.rounding)
-        seen = ask([_tupled(gold, self.ordered) for gold in theirs], _tupled(read.latex, self.ordered and read.whole))
-        if seen.found is None and not seen.trouble:
+                return _Opinion(False, read.latex, "one is ordered and the other is not")
+        found = _verifiable(read.latex, ordered and read.whole) if read.whole else read.latex
+        seen = self._comparer.compare(
+            [_verifiable(gold, ordered) for gold in theirs],
+            found,
+            whole=read.whole,
+            rounding=rounding,
+            seconds=self.second_opinion if decided else None,
+        )
+        if decided and seen.late:
+            return _Opinion(None)  # a reason that depends on the speed of the machine would differ from run to run
+        if seen.trouble:
+            return _Opinion(None, seen.found or "", f"math-verify: {seen.trouble}")
+        return _Opinion(None) if seen.found is None else _Opinion(seen.equal, seen.found, "")
+
+
+def _combined(accepted: tuple[str, ...], read: ReadExpression, ours: _Opinion, other: _Opinion) -> Grade:
+    if ours.equal is None and other.equal is None:
+        troubles = "; ".join(filter(None, (ours.why, other.why)))
+        if not troubles and not read.whole:
             return Grade(Verdict.UNPARSABLE, "there is no mathematics in the text", accepted)
-        found = read.latex if read.whole else seen.found or ""
-        return _grade(accepted, found, seen.equal, seen.trouble)
+        return _grade(accepted, read.latex, False, troubles or "no judge can read it")
+    deciding = ours if ours.equal is not None else other
+    notes = [ours.why, other.why]
+    values = {}
+    if ours.equal is not None and other.equal is not None:
+        values["judges-agree"] = float(ours.equal == other.equal)
+        if ours.equal != other.equal:
+            taken = f" and takes {shown(other.found, 60)}" if not read.whole else ""
+            says = "equal" if other.equal else "different"
+            notes.append(f"the judges disagree: math-verify says {says}{taken}, our own decides")
+    found = read.latex if read.whole else deciding.found
+    return _grade(accepted, found, bool(deciding.equal), "; ".join(filter(None, notes)), values)
 
 
-def read_answer(text: str) -> ReadExpression:
-    """The answer of a text, cleaned."""
-    text = spoken(text)
-    # The last mark counts: models box intermediate results and correct themselves.
-    boxed = boxes(text)
-    said = sentences(text)
-    places = marked(text)
-    if boxed or places:
-        last = max(places, key=lambda place: place.start)
-        later = [place for place in said if place.marker == "final answer is" and place.start > last.end]
-        latex = _from_sentence(later[-1].text) if later else ""
-        latex = latex or (_row(text, boxed) if last.marker == "\\boxed{}" else _inner(last.text))
-        return ReadExpression(_clean(latex), True)
-    for place in reversed(said):
-        if latex := _from_sentence(place.text):
-            return ReadExpression(_clean(latex), True)
-    whole = bare(text) if len(text) <= _LONGEST else ""
-    if whole and (not _PROSE.search(_COMMAND.sub(" ", whole)) or not any(mark.isspace() for mark in whole)):
-        return ReadExpression(_clean(_inner(whole)), True)
-    return ReadExpression(text[-_TAIL:].strip(), False)
+def _lettered(accepted: tuple[str, ...], text: str) -> Grade | None:
+    """The grade of a question whose gold is a letter, maybe with the words of its choice; None for any other."""
+    matches = [_LETTER.fullmatch(_bare_letter(gold)) for gold in accepted]
+    if not all(matches):
+        return None
+    found, how = read_letter(text)
+    if not found:
+        said = normalise(text)
+        worded = any(match and match["words"] and normalise(match["words"]) == said for match in matches)
+        return Grade(Verdict.RIGHT, "the answer is right (by its words)", accepted, (text.strip(),)) if worded else None
+    right = any(match and match[1] == found for match in matches)
+    return _grade(accepted, found, right, how)
 
 
-def _row(text: str, boxed: list[Marked]) -> str:
-    """The last box, with those before it that only a few words part from it: they are one list."""
-    row = [boxed[-1]]
-    for place in reversed(boxed[:-1]):
-        between = text[place.end : row[0].start]
-        if len(between) > _BETWEEN or not set(_WORD.findall(_COMMAND.sub(" ", between).lower())) <= _JOINING:
-            break
-        row.insert(0, place)
-    if len({place.text for place in row}) == 1:
-        return row[0].text
-    return ", ".join(place.text for place in row)
-
-
-def _from_sentence(said: str) -> str:
-    """The mathematics of what stands behind "the answer is": the first formula, else a short text."""
-    said = said[: 2 * _LONGEST]
-    said = said[_last_is(said) :]
-    before = said.find(". ")
-    formula = _MATH.search(said)
-    if formula and (before < 0 or formula.start() < before):
-        return next(group for group in formula.groups() if group)
-    said = _SENTENCE.split(said, maxsplit=1)[0].strip()
-    prose = _PROSE.findall(_COMMAND.sub(" ", said))
-    return bare(said) if said and len(prose) <= 3 and len(said) <= 200 else ""
-
-
-def _last_is(said: str) -> int:
-    """Where the value begins in "the number of points of $f$ is 19", 0 in a sentence that has no such "is"."""
-    end = said.find(". ")
-    at = said.rfind(" is ", 0, end if end >= 0 else len(said))
-    return at + 4 if at >= 0 and re.search(r"[\d$\\]", said[at:]) else 0
-
-
-def _inner(text: str) -> str:
-    """The only formula of a text that is short enough to be an answer, else the text."""
-    formulas = _MATH.findall(text[:_LONGEST])
-    return next(filter(None, formulas[0])) if len(formulas) == 1 and _around(text) else text
-
-
-def _around(text: str) -> bool:
-    return not re.search(r"\d|\bor\b|\band\b|,", _MATH.sub("", text[:_LONGEST]))
-
-
-def _clean(latex: str) -> str:
-    """An answer without dollar signs, percent signs, styles and the marks of thousands."""
-    latex = _STYLE.sub(r"\1", latex[:_LONGEST]).replace("\\$", "").replace("$", "").replace("\\\\dfrac", "\\dfrac")
-    latex = _PERCENT.sub("", latex).strip().removesuffix(".").rstrip("\\ ").strip()
-    if _DECIMAL_COMMA.fullmatch(latex):
-        return latex.replace(",", ".")
-    return latex
+def _bare_letter(gold: str) -> str:
+    gold = gold.strip().strip("$").strip()
+    styled = re.fullmatch(r"\\(?:text|textbf|mathrm|mathbf)\s?\{([^{}]*)\}", gold)
+    return (styled[1] if styled else gold).strip().removesuffix(".")
 
 
 def _gold(task: Task, gold: str) -> str:
@@ -191,20 +204,20 @@ def _gold(task: Task, gold: str) -> str:
 
 def _quickly(theirs: list[str], ours: str) -> bool | None:
     """Equality of equal texts and of plain integers; None where it takes more."""
-    # Equal texts are equal even where math-verify could not read them.
+    # Equal texts are equal even where no judge could read them.
     if any(gold.replace(" ", "") == ours.replace(" ", "") for gold in theirs):
         return True
     # A comma with a blank behind it makes a list, which `plain_number` would read as thousands.
-    values = [None if re.search(r",\s", text) else plain_number(text) for text in (ours, *theirs)]
-    # Fractions go on: whether a decimal may be rounded is for the worker to say.
+    values = [None if re.search(r",\s|%", text) else plain_number(text) for text in (ours, *theirs)]
+    # Fractions go on: whether a decimal may be rounded is for a judge to say.
     if any(value is None or value.denominator != 1 for value in values):
         return None
     return values[0] in values[1:]
 
 
-def _kind(latex: str) -> str:
+def _bracket(latex: str) -> str:
     """Whether it is an ordered "tuple" or a "set"; empty for anything else."""
-    latex = latex.replace("\\left", "").replace("\\right", "").rpartition("=")[2].strip()
+    latex = latex.rpartition("=")[2].strip()
     if latex.startswith("\\{") and latex.endswith("\\}"):
         return "set"
     inside = latex[1:-1]
@@ -212,15 +225,17 @@ def _kind(latex: str) -> str:
     return "tuple" if one and "," in inside else ""
 
 
-def _tupled(latex: str, ordered: bool) -> str:
-    """A bare list as a tuple, where its order is to count."""
+def _verifiable(latex: str, ordered: bool) -> str:
+    """An answer as math-verify is given it: without percent signs; a bare list whose order counts as a tuple."""
+    latex = latex.replace("%", "").strip()
     # math-verify reads a bare list as a set; only brackets make it keep the order.
     bare_list = "," in latex and latex[0] not in "([\\{" and plain_number(latex) is None
     return f"({latex})" if ordered and bare_list else latex
 
 
-def _grade(accepted: tuple[str, ...], found: str, equal: bool, trouble: str) -> Grade:
-    if equal:
-        return Grade(Verdict.RIGHT, "the answer is right", accepted, (found,))
-    more = f"; {trouble}" if trouble else ""
-    return Grade(Verdict.WRONG, f"{shown(found)}, expected {shown(accepted[0])}{more}", accepted, (found,))
+def _grade(
+    accepted: tuple[str, ...], found: str, equal: bool, notes: str, values: dict[str, float] | None = None
+) -> Grade:
+    said = "the answer is right" if equal else f"{shown(found)}, expected {shown(accepted[0])}"
+    reason = f"{said}; {notes}" if notes else said
+    return Grade(Verdict.RIGHT if equal else Verdict.WRONG, reason, accepted, (found,), values=values or {})

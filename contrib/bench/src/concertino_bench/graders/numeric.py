@@ -39,6 +39,8 @@ _NUMBER = re.compile(
     r"|[ ]?(?:\\times|\\cdot|×|\*|x)[ ]?10\^\{?(?P<power>-?\d{1,3})\}?)?"
     r"(?:[ ]?/[ ]?(?P<under>\d{1,40})(?![\d.,]\d))?"
 )
+# `1.234,56` and `1 000,99` have one meaning each: two signs, of which the last parts the decimals.
+_CONTINENTAL = re.compile(r"(?<![\d.,])(\d{1,3}(?:(?:\.\d{3}){1,6}|(?: \d{3}){1,6})),(\d{1,2})(?![\d,.]?\d)")
 _OR = re.compile(r"[ ]?(?:or|to|and|–|—|-)[ ]?(?=[-.\d])", re.IGNORECASE)
 _EQUATION = re.compile(r"\s{0,8}[A-Za-z]?[^A-Za-z=\n]{0,120}=")
 
@@ -96,11 +98,11 @@ def read_answer(text: str) -> Number | str:
         return _last_of(hard)
     soft = [(place.start, place.text) for place in sentences(text)[-_PLACES:]]
     if not soft:
-        return _last_number(text)
+        return last_number(text)
     read = [(start, found) for start, segment in soft if (found := _first(segment))]
     if read and read[-1][0] == soft[-1][0]:
         return _noted([found for _, found in read])
-    rest = _last_number(text[soft[-1][0] :])
+    rest = last_number(text[soft[-1][0] :])
     return rest if isinstance(rest, Number) else f"no number stands behind the last 'answer is': {shown(soft[-1][1])!r}"
 
 
@@ -115,6 +117,11 @@ def plain_number(text: str) -> Fraction | None:
     match = _NUMBER.fullmatch(text)
     number = _value(match) if match else None
     return number.value if number else None
+
+
+def continental(text: str) -> str:
+    """The text with numbers such as `1.234,56` written `1234.56`."""
+    return _CONTINENTAL.sub(lambda match: f"{re.sub('[ .]', '', match[1])}.{match[2]}", text)
 
 
 def _hard(text: str) -> list[tuple[str, str]]:
@@ -163,7 +170,8 @@ def _first(segment: str) -> Number | None:
     return None
 
 
-def _last_number(text: str) -> Number | str:
+def last_number(text: str) -> Number | str:
+    """The last number of a text, or why there is none."""
     size = _WINDOW
     while True:  # a window that grows from the end, for a long text may be full of numbers
         start = max(0, len(text) - size)
@@ -201,6 +209,7 @@ def _clean(text: str) -> str:
     text = re.sub(r"(?<=\d)(?:\\,|[\u00a0\u2009\u202f])(?=\d{3})", ",", text)
     text = re.sub(r"-[ ]?\\?[$€£¥]", "-", text)
     text = re.sub(r"\\?[$€£¥]", " ", text)
+    text = continental(text)
     return _FRACTION.sub(r"\1/\2", text) if "frac" in text else text
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from concertino_bench.tasks.task import Task
 
-from .rows import DataRow, is_number
+from .rows import DataRow, is_number, number_text
 from .streaming import id_of, rest, split_of, stream
 
 _PROBLEM = ("problem", "question", "Problem", "Question")
@@ -29,9 +30,10 @@ def math(*, path: str | Path, split: str = "") -> Iterator[Task]:
     """Tasks of the kind "math", with the axis "difficulty" where a row tells its level.
 
     Args:
-        path: rows with `problem` and `answer` or `solution`, and maybe `level`, `subject`, `unique_id`.
+        path: rows with `problem` and `answer` or `solution`, and maybe `level`, `subject`, `unique_id`. Of a list of
+            answers the first is the answer, and the others are as right: `metadata["aliases"]`.
     """
-    return stream(path, lambda row: _problem("math", row, split, "math", _answer(row)))
+    return stream(path, lambda row: _listed(row, split))
 
 
 def aime(*, path: str | Path, split: str = "") -> Iterator[Task]:
@@ -58,6 +60,17 @@ def boxed(text: str) -> str | None:
 
     found = boxes(text)
     return found[-1].text if found else None
+
+
+def _listed(row: DataRow, split: str) -> Task:
+    column = row.column(*_ANSWER)
+    if column is None or not isinstance(row.data[column], list):
+        return _problem("math", row, split, "math", _answer(row))
+    texts = [number_text(value) if is_number(value) else value for value in row.data[column]]
+    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+        row.wrong(column, "a text, a number, or a list of them that is not empty")
+    task = _problem("math", row, split, "math", texts[0])
+    return replace(task, metadata={**task.metadata, "aliases": [*dict.fromkeys(texts[1:])]})
 
 
 def _answer(row: DataRow) -> str:
