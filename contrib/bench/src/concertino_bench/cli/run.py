@@ -7,6 +7,9 @@ import json
 import signal
 import sys
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +45,12 @@ if TYPE_CHECKING:
     help="Pool file; by default everything that is installed.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many tasks of each set.")
+@click.option(
+    "--skip-bad",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Leave out at most so many wrong rows of each set; each is told.  [default: 0]",
+)
 @click.option("--samples", type=click.IntRange(min=1), help="How often each system gets each task.")
 @click.option("--seed", type=int, help="Of sampling.")
 @click.option("--grader", help="One grader for all tasks.")
@@ -89,7 +98,8 @@ def run_command(
 
     evaluation, pool, concurrency = _evaluation(file, options)
     shown = EvaluationProgress(quiet=as_json)
-    tasks = evaluation.tasks()  # here, where an interrupt ends it at once
+    with told_warnings():
+        tasks = evaluation.tasks()  # here, where an interrupt ends it at once
     began = time.monotonic()
 
     async def run() -> Outcome:
@@ -172,6 +182,18 @@ def graders_command(as_json: bool) -> None:
         say(f"{row['name']:<{width}}  {row['summary']}{kinds}")
 
 
+@contextmanager
+def told_warnings() -> Iterator[None]:
+    """Tell warnings as sentences, without the place in the code that Python puts before them."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            yield
+        finally:
+            for each in seen:
+                say(f"warning: {each.message}", error=True)
+
+
 # -- from options to an evaluation -----------------------------------------------------------------------------------
 
 
@@ -211,8 +233,9 @@ def _evaluation(file: Path | None, options: dict[str, Any]) -> tuple[Evaluation,
     limits = {key: options[key] for key in ("units", "usd", "seconds") if options[key] is not None}
     if limits:
         plain["budget"] = replace(evaluation.budget, **limits)
-    if options["limit"] is not None:
-        plain["selections"] = [replace(each, limit=options["limit"]) for each in evaluation.selections]
+    chosen = {key: options[key] for key in ("limit", "skip_bad") if options[key] is not None}
+    if chosen:
+        plain["selections"] = [replace(each, **chosen) for each in evaluation.selections]
     pool = ct.Pool.load(pool_file) if pool_file is not None else ct.Pool.installed()
     return replace(evaluation, **plain), pool, concurrency or 16
 
@@ -224,7 +247,7 @@ def _selection(text: str, sets: dict[str, TaskSet]) -> Selection:
     name, *parts = _parts(text)
     entry: dict[str, Any] = {"set": name, "options": dict(_pair(part, "--tasks") for part in parts)}
     # `seed` is an option of generated sets, so drawing at random has a word of its own here.
-    for key, own in (("limit", "limit"), ("draw", "seed")):
+    for key, own in (("limit", "limit"), ("draw", "seed"), ("skip_bad", "skip_bad")):
         if key in entry["options"]:
             entry[own] = entry["options"].pop(key)
     return make_selection(entry, sets, "--tasks", Path())

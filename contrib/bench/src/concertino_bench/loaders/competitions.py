@@ -1,7 +1,8 @@
 r"""Problems of mathematics competitions: MATH and MATH-500, whose answers are LaTeX, AIME and AMC, whose are numbers.
 
-A row gives its answer, or only a solution: then it is what stands in the last `\boxed{}`. LaTeX stays as it is written;
-an AIME answer `033` or `33.0` is given as `33`, and the metadata keeps what was written.
+A row gives its answer, or a list of answers that are all right, or only a solution: then it is what stands in the last
+`\boxed{}`. LaTeX stays as it is written; an AIME answer `033` or `33.0` is given as `33`, and the metadata keeps what
+was written.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def math(*, path: str | Path, split: str = "") -> Iterator[Task]:
     """Tasks of the kind "math", with the axis "difficulty" where a row tells its level.
 
     Args:
-        path: rows with `problem` and `answer` or `solution`, and maybe `level`, `subject`, `unique_id`.
+        path: rows with `problem` and `answer` (of a list, the first is the answer and the others are aliases) or
+            `solution`, and maybe `level`, `subject`, `unique_id`.
     """
     return stream(path, lambda row: _problem("math", row, split, "math", _answer(row)))
 
@@ -62,7 +64,7 @@ def boxed(text: str) -> str | None:
 
 def _answer(row: DataRow) -> str:
     if row.column(*_ANSWER) is not None:
-        return row.plain(*_ANSWER)
+        return row.plains(*_ANSWER)[0]
     if row.column(*_SOLUTION) is None:
         return row.plain(*_ANSWER)  # says that it is missing
     found = boxed(row.text(*_SOLUTION))
@@ -105,7 +107,10 @@ def _problem(name: str, row: DataRow, split: str, kind: str, answer: str) -> Tas
     if row.column(*_SOLUTION):
         metadata["solution"] = row.text(*_SOLUTION)
     written = row.column(*_ANSWER)
-    if written and str(row.data[written]) != answer:
+    others = row.plains(*_ANSWER)[1:] if written else []
+    if others:
+        metadata["aliases"] = [*dict.fromkeys(_spelled(other, kind) for other in others)]
+    elif written and str(row.data[written]) != answer:
         metadata["gold"] = row.data[written]
     return Task(
         id_of(name, row, *_IDS),
@@ -117,6 +122,11 @@ def _problem(name: str, row: DataRow, split: str, kind: str, answer: str) -> Tas
         split_of(row, split),
         metadata,
     )
+
+
+def _spelled(answer: str, kind: str) -> str:
+    """A further answer, written as the first one is."""
+    return (_plain(answer) if kind == "number" else None) or answer
 
 
 def _level(row: DataRow) -> int | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from concertino_bench.tasks.task import DataError, Task
 
+from .bad_rows import SkippedRows, allowed_now
 from .rows import DataRow, is_number, number_text, read_rows
 
 Make = Callable[[DataRow], "Task | None"]
@@ -28,8 +29,9 @@ def stream(path: str | Path, make: Make) -> Iterator[Task]:
     Raises:
         DataError: the file is missing or of another format; later, a row is wrong, or an id is there twice.
     """
-    rows = read_rows(path)
-    return distinct(rows, make, lambda: read_rows(path))
+    # One count for both readings, also where the second comes after the block of `skip_bad_rows`.
+    skipped = allowed_now()
+    return distinct(read_rows(path, skipped), make, lambda: read_rows(path, skipped))
 
 
 def distinct(rows: Iterable[DataRow], make: Make, again: Callable[[], Iterable[DataRow]]) -> Iterator[Task]:
@@ -41,17 +43,26 @@ def distinct(rows: Iterable[DataRow], make: Make, again: Callable[[], Iterable[D
         again: gives the rows once more.
 
     Raises:
-        DataError: a row is wrong, or its id is that of an earlier one.
+        DataError: a row is wrong, or its id is that of an earlier one, and `skip_bad_rows` does not allow it.
     """
+    return _distinct(rows, make, again, allowed_now())
+
+
+def _distinct(
+    rows: Iterable[DataRow], make: Make, again: Callable[[], Iterable[DataRow]], skipped: SkippedRows
+) -> Iterator[Task]:
     seen = Numbers()
     for row in rows:
-        task = _made(row, make)
-        if task is None:
+        try:
+            task = _made(row, make)
+            # The hash and not the id: 8 bytes per task, of which a file may have millions.
+            if task is not None and not seen.add(hash(task.id)):
+                _refuse_second(row, task.id, make, again())
+        except DataError as error:
+            skipped.leave_out(error)
             continue
-        # The hash and not the id: 8 bytes per task, of which a file may have millions.
-        if not seen.add(hash(task.id)):
-            _refuse_second(row, task.id, make, again())
-        yield task
+        if task is not None:
+            yield task
 
 
 class Numbers:
@@ -110,10 +121,14 @@ def _refuse_second(row: DataRow, task_id: str, make: Make, rows: Iterable[DataRo
     for earlier in rows:
         if earlier.number >= row.number:
             return  # two ids with one hash
-        task = _made(earlier, make)
+        try:
+            task = _made(earlier, make)
+        except DataError:
+            continue  # left out before
         if task is not None and task.id == task_id:
+            place = f"line {earlier.line}" if earlier.path == row.path else earlier.place
             raise row.error(
-                f"the id {task_id!r} is that of line {earlier.line} too; expected ids that differ: "
+                f"the id {task_id!r} is that of {place} too; expected ids that differ: "
                 "remove one of the rows, or change its id"
             )
 
