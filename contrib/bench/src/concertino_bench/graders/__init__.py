@@ -21,6 +21,7 @@ from .multi_answer import MultiAnswer
 from .numeric import Numeric
 from .unit_tests import UnitTests
 from .verbatim import Contains, Verbatim
+from .workflow_match import WorkflowMatch
 
 __all__ = [
     "CallMatch",
@@ -36,6 +37,7 @@ __all__ = [
     "TokenF1",
     "UnitTests",
     "Verbatim",
+    "WorkflowMatch",
     "agreement",
     "all_graders",
     "normalise",
@@ -57,5 +59,6 @@ def all_graders() -> list[Grader]:
         CallMatch(),
         FinalState(),
         EnvironmentGrader(),
+        WorkflowMatch(),
         LlmJudge(),
     ]

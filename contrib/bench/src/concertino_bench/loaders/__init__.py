@@ -1,7 +1,7 @@
 """What reads the files of known benchmarks, and a file of one's own: each loader gives `Task`s one by one.
 
-rows            rows of local files, with their places (text_rows, parquet_rows; row_values: values as messages show them)
-stream          the tasks of rows, with ids that differ; bad_rows: how many may be wrong
+rows            rows of local files, with their places; text_rows and parquet_rows read them, row_values shows values
+streaming       the tasks of rows, with ids that differ; bad_rows: how many may be wrong
 grade_school    GSM8K                       competitions    MATH, AIME, AMC
 multihop        HotpotQA, 2Wiki, MuSiQue, Bamboogle, FanOutQA
 choices         MMLU-Pro                    programs        HumanEval, MBPP

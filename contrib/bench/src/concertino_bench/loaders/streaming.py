@@ -7,7 +7,7 @@ ids are found. Only then is the file read again, to say on which line the id was
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from concertino_bench.tasks.task import DataError, Task
@@ -15,8 +15,8 @@ from concertino_bench.tasks.task import DataError, Task
 from .bad_rows import SkippedRows, allowed_now
 from .rows import DataRow, is_number, number_text, read_rows
 
-Make = Callable[[DataRow], "Task | None"]
-"""Makes the task of a row; None where a row is none on purpose."""
+Make = Callable[[DataRow], "Task | Sequence[Task] | None"]
+"""Makes the task of a row, or several; None where a row is none on purpose."""
 
 
 class DataWarning(UserWarning):
@@ -54,15 +54,15 @@ def _distinct(
     seen = Numbers()
     for row in rows:
         try:
-            task = _made(row, make)
-            # The hash and not the id: 8 bytes per task, of which a file may have millions.
-            if task is not None and not seen.add(hash(task.id)):
-                _refuse_second(row, task.id, make, again())
+            tasks = _made(row, make)
+            for task in tasks:
+                # The hash and not the id: 8 bytes per task, of which a file may have millions.
+                if not seen.add(hash(task.id)):
+                    _refuse_second(row, task.id, make, again())
         except DataError as error:
             skipped.leave_out(error)
             continue
-        if task is not None:
-            yield task
+        yield from tasks
 
 
 class Numbers:
@@ -101,13 +101,14 @@ class Numbers:
         return at
 
 
-def _made(row: DataRow, make: Make) -> Task | None:
+def _made(row: DataRow, make: Make) -> Sequence[Task]:
     try:
-        task = make(row)
-        if task is not None:
+        made = make(row)
+        tasks = [] if made is None else [made] if isinstance(made, Task) else made
+        for task in tasks:
             # JSON can write half a surrogate pair, which no model server and no results file takes.
             "\n".join((task.id, task.question, *task.answers)).encode()
-        return task
+        return tasks
     except DataError:
         raise
     except UnicodeEncodeError as error:
@@ -122,10 +123,10 @@ def _refuse_second(row: DataRow, task_id: str, make: Make, rows: Iterable[DataRo
         if earlier.number >= row.number:
             return  # two ids with one hash
         try:
-            task = _made(earlier, make)
+            tasks = _made(earlier, make)
         except DataError:
             continue  # left out before
-        if task is not None and task.id == task_id:
+        if any(task.id == task_id for task in tasks):
             place = f"line {earlier.line}" if earlier.path == row.path else earlier.place
             raise row.error(
                 f"the id {task_id!r} is that of {place} too; expected ids that differ: "

@@ -260,6 +260,8 @@ def _header(path: str | Path, line: int, cells: list[str]) -> list[str]:
     # A file with another separator is read as one column, and would fail far from its cause.
     if len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
         raise DataError(f"{path}:{line}: one column, {brief(names[0])}; expected columns separated by ',': convert it")
+    if names[0] == "":
+        names[0] = "row"  # pandas writes the number of a row without a name for it
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None or "" in names:
         what = f"two columns {twice!r}" if twice else "a column without a name"

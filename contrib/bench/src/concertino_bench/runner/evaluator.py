@@ -184,6 +184,9 @@ class _Runner:
                     self._orchestrator(system, 0).stepped(task.question, pool=pool, budget=self.evaluation.budget)
                 except (ct.UsageError, ct.PoolError) as error:
                     raise ct.UsageError(f"system {system.name}, task {task.id}: {error}") from error
+                except Exception:
+                    # A fault of its code, and not of what was asked for: it costs the items of this system alone.
+                    logger.debug("%s broke on %s", system.name, task.id, exc_info=True)
 
     async def run(self, tasks: Sequence[tuple[Task, TaskSet]], concurrency: int) -> Outcome:
         self.began = time.monotonic()
