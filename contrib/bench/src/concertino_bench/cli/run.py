@@ -134,9 +134,9 @@ def run_command(
 @click.command("tasks")
 @common_options
 def tasks_command(as_json: bool) -> None:
-    """List the task sets that are installed.
+    """List the task sets that are installed: their options, which file each wants, and where that is published.
 
-    JSON: [{"name", "summary", "world", "options": {NAME: whether it is needed}}]
+    JSON: [{"name", "summary", "world", "options": {NAME: whether it is needed}, "file", "source"}]
     """
     from concertino_bench.runner.files import options_of
     from concertino_bench.tasks.installed import installed_task_sets
@@ -144,7 +144,15 @@ def tasks_command(as_json: bool) -> None:
     sets = sorted(installed_task_sets().values(), key=lambda each: each.name)
     if as_json:
         rows = [
-            {"name": s.name, "summary": s.summary, "world": s.world is not None, "options": options_of(s)} for s in sets
+            {
+                "name": each.name,
+                "summary": each.summary,
+                "world": each.world is not None,
+                "options": options_of(each),
+                "file": each.file,
+                "source": each.source,
+            }
+            for each in sets
         ]
         write_json(rows)
         return
@@ -152,6 +160,9 @@ def tasks_command(as_json: bool) -> None:
     for each in sets:
         say(f"{each.name:<{width}}  {each.summary}")
         say(f"{'':<{width}}  options: {', '.join(options_of(each)) or 'none'}")
+        for label, text in (("file", each.file), ("published at", each.source)):
+            if text:
+                say(f"{'':<{width}}  {label}: {text}")
 
 
 @click.command("graders")

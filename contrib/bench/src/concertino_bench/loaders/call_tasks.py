@@ -66,6 +66,17 @@ def accepted_value(value: Any) -> Any:
     return [accepted_value(each) for each in value] if isinstance(value, list) else value
 
 
+def first_values(accepted: Mapping[str, Any]) -> dict[str, Any]:
+    """A right call's arguments: of accepted values the first ones, the inverse of `accepted_value`."""
+    return {name: _first(values[0]) for name, values in accepted.items()}
+
+
+def _first(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return first_values(value)
+    return [_first(each) for each in value] if isinstance(value, list) else value
+
+
 def function(row: DataRow, name: Any, description: Any, parameters: Any) -> dict[str, Any]:
     """A function of a task, which can be a tool.
 

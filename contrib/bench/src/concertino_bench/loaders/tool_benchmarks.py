@@ -22,6 +22,7 @@ from .call_tasks import (
     NO_CALL,
     accepted_call,
     call_name,
+    first_values,
     fitting,
     function,
     parameters_of,
@@ -76,8 +77,11 @@ def _ace(row: DataRow, gold: Mapping[str, Any], split: str) -> Task:
     if name.startswith("special"):
         metadata |= {"category": NO_CALL, "ground_truth": None, "trouble": truth}
     else:
-        known = {each["name"] for each in functions}
-        metadata |= {"category": "normal", "ground_truth": _ace_gold(row, truth, known)}
+        gold_calls = _ace_gold(row, truth, {each["name"] for each in functions})
+        metadata |= {"category": "normal", "ground_truth": gold_calls}
+        for each in functions:
+            values = [first_values(call[each["name"]]) for call in gold_calls if each["name"] in call]
+            each["parameters"] = fitting(each["parameters"], values) if values else each["parameters"]
     question = f"{told.strip()}\n\n{asked}" if told.strip() else asked
     return Task(name, question, (), "calls", split=split_of(row, split), metadata=metadata)
 
