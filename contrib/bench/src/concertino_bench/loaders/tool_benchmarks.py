@@ -195,18 +195,19 @@ def shuffled(values: Sequence[str], name: str, seed: int) -> list[str]:
 
 
 def seal_tools(*, path: str | Path, tools: str | Path = "", split: str = "") -> Iterator[Task]:
-    """Tasks of the kind "calls".
+    """Tasks of the kind "calls". A task offers the tools that its gold calls.
 
     Args:
         path: rows with `query` (or `question`) and `calling`.
-        tools: the file of tools; else `tool.jsonl` or `tools.jsonl` beside it. A task offers the tools that its gold
-            calls.
+        tools: the file of tools; else `tool.jsonl` or `tools.jsonl` beside it. Without it, a tool takes what its calls
+            have.
 
     Raises:
         DataError: a file or a row is wrong, or a tool is not in the file of tools.
     """
     place = Path(tools) if tools else _beside(path, "tool.jsonl", "tools.jsonl")
-    catalogue = cache(lambda: {row.text("api_name"): row for row in read_rows(place)})
+    there = bool(tools) or place.is_file()
+    catalogue = cache(lambda: {row.text("api_name"): row.data for row in read_rows(place)} if there else None)
     return stream(path, lambda row: _seal(row, catalogue(), place, split))
 
 
@@ -215,30 +216,29 @@ def _beside(path: str | Path, *names: str) -> Path:
     return next((folder / name for name in names if (folder / name).is_file()), folder / names[0])
 
 
-def _seal(row: DataRow, catalogue: Mapping[str, DataRow], place: Path, split: str) -> Task:
-    gold, results, functions = [], [], {}
+def _seal(row: DataRow, catalogue: Mapping[str, Mapping[str, Any]] | None, place: Path, split: str) -> Task:
     calls = row.items("calling")
     for call in calls:
-        if not isinstance(call, dict) or not isinstance(call.get("parameters"), dict) or "api" not in call:
+        if not isinstance(call, dict) or not isinstance(call.get("parameters"), dict) or not _is_text(call.get("api")):
             row.wrong("calling", f"calls with 'api' and 'parameters', and one is {brief(call)}")
-        tool = catalogue.get(call["api"])
+    made = [(call["api"], call["parameters"]) for call in calls]
+    functions = []
+    for api, schema in seen_in(made).items():
+        tool = {"parameters": schema["properties"]} if catalogue is None else catalogue.get(api)
         if tool is None:
-            raise row.error(f"the tool {call['api']!r} is not in {place}; expected its row there: give tools=…")
-        described = tool.data.get("parameters") or {}
-        schema = parameters_of(described, tool.texts("required"))
-        schema = fitting(schema, [each["parameters"] for each in calls if _is_call_of(each, call["api"])])
-        functions[tool.text("api_name")] = function(row, call["api"], tool.data.get("api_description"), schema)
-        gold.append(accepted_call(call["api"], call["parameters"]))
-        names = [*(tool.data.get("responses") or {})]
-        given = dict(zip(names, call.get("responses") or (), strict=False))
+            raise row.error(f"the tool {api!r} is not in {place}; expected its row there: give tools=…")
+        known = parameters_of(tool.get("parameters") or {}, tool.get("required") or ())
+        fits = fitting(known, [arguments for of, arguments in made if of == api])
+        functions.append(function(row, api, tool.get("api_description"), fits))
+    results = []
+    for call in calls:
+        fields = [*((catalogue or {}).get(call["api"], {}).get("responses") or {})]
+        given = dict(zip(fields, call.get("responses") or (), strict=False))
         results.append(result(call["api"], call["parameters"], given))
-    metadata = {"category": "", "functions": [*functions.values()], "ground_truth": gold, "results": results}
+    gold = [accepted_call(api, arguments) for api, arguments in made]
+    metadata = {"category": "", "functions": functions, "ground_truth": gold, "results": results}
     name, asked = id_of("seal-tools", row, "id"), row.text("query", "question")
     return Task(name, asked, (), "calls", split=split_of(row, split), metadata=metadata)
-
-
-def _is_call_of(call: Any, name: str) -> bool:
-    return isinstance(call, dict) and call.get("api") == name and isinstance(call.get("parameters"), dict)
 
 
 # -- NESTFUL -----------------------------------------------------------------------------------------------------------
