@@ -157,10 +157,10 @@ def test_splits_of_one_folder_are_not_mixed_and_a_pattern_chooses_one(tmp_path: 
 @pytest.fixture
 def parquet(tmp_path: Path) -> Callable[..., Path]:
     pyarrow = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'concertino-bench[parquet]'")
-    import pyarrow.parquet
+    tables = pytest.importorskip("pyarrow.parquet")
 
     def write(rows: list[dict[str, Any]], name: str = "rows.parquet") -> Path:
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / name)
+        tables.write_table(pyarrow.Table.from_pylist(rows), tmp_path / name)
         return tmp_path / name
 
     return write

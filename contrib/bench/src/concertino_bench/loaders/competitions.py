@@ -76,15 +76,18 @@ def _answer(row: DataRow) -> str:
 def _contest_answer(row: DataRow) -> str:
     answer = _answer(row)
     number = _plain(answer)
+    one = row.column(*_ANSWER) is None or len(row.plains(*_ANSWER)) == 1
     # AIME's answers have three digits; anything else is a row of another competition.
-    if number is None or not number.isdecimal() or int(number) > 999:
+    if not one or number is None or not number.isdecimal() or int(number) > 999:
         row.wrong(row.needed(*_ANSWER, *_SOLUTION), "a whole number from 0 to 999, as in AIME; else load it as 'math'")
     return number
 
 
 def _either(name: str, row: DataRow, split: str) -> Task:
     answer = _answer(row)
-    number = _plain(answer)
+    several = row.column(*_ANSWER) is not None and len(row.plains(*_ANSWER)) > 1
+    # The grader of numbers compares with one; that of mathematics takes aliases.
+    number = None if several else _plain(answer)
     return _problem(name, row, split, "math" if number is None else "number", answer if number is None else number)
 
 
@@ -109,7 +112,7 @@ def _problem(name: str, row: DataRow, split: str, kind: str, answer: str) -> Tas
     written = row.column(*_ANSWER)
     others = row.plains(*_ANSWER)[1:] if written else []
     if others:
-        metadata["aliases"] = [*dict.fromkeys(_spelled(other, kind) for other in others)]
+        metadata["aliases"] = [*dict.fromkeys(others)]
     elif written and str(row.data[written]) != answer:
         metadata["gold"] = row.data[written]
     return Task(
@@ -122,11 +125,6 @@ def _problem(name: str, row: DataRow, split: str, kind: str, answer: str) -> Tas
         split_of(row, split),
         metadata,
     )
-
-
-def _spelled(answer: str, kind: str) -> str:
-    """A further answer, written as the first one is."""
-    return (_plain(answer) if kind == "number" else None) or answer
 
 
 def _level(row: DataRow) -> int | None:
