@@ -318,11 +318,13 @@ def test_all_graders_have_names_kinds_and_needs_of_their_own() -> None:
         "call-match",
         "final-state",
         "environment",
+        "workflow-match",
         "llm-judge",
     ]
     kinds = [kind for each in graders for kind in each.kinds]
     assert len(set(kinds)) == len(kinds)
-    assert {*kinds} == {"text", "number", "plan", "math", "choice", "answers", "code", "calls", "state", "environment"}
+    known = {"text", "number", "plan", "math", "choice", "answers", "code", "calls", "state", "environment", "workflow"}
+    assert {*kinds} == known
     assert {each.name: each.needs for each in graders if each.needs} == {
         "unit-tests": ("tool:code/python",),
         "llm-judge": ("model:judge",),

@@ -14,7 +14,7 @@ import contextlib
 import hashlib
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -138,16 +138,68 @@ async def evaluate(
         "versions": {name: version(name) for name in ("concertino", "concertino-bench")},
     }
     folder = None if traces is None else Path(traces or Path(out).with_suffix(".traces"))
-    with ResultsFile(out, header, tuple(redo)) as file:
-        # One run may call several members at once; the executor must not be what limits `concurrency` runs.
-        own = executor or ct.Executor(limits=Limits(calls=max(256, 4 * concurrency)))
-        runner = _Runner(evaluation, pools, jury, chosen, file, folder, own, on_progress, total=0)
-        try:
-            runner.check(tasks)
+    # One run may call several members at once; the executor must not be what limits `concurrency` runs.
+    own = executor or ct.Executor(limits=Limits(calls=max(256, 4 * concurrency)))
+    try:
+        _check_beginnings(evaluation, pools, tasks, own)
+        with ResultsFile(out, header, tuple(redo)) as file:
+            runner = _Runner(evaluation, pools, jury, chosen, file, folder, own, on_progress, total=0)
             return await runner.run(tasks, concurrency)
-        finally:
-            if executor is None:
-                await own.aclose()
+    finally:
+        if executor is None:
+            await own.aclose()
+
+
+def _check_beginnings(
+    evaluation: Evaluation,
+    pools: Mapping[str, ct.Pool],
+    tasks: Sequence[tuple[Task, TaskSet]],
+    executor: ct.Executor,
+) -> None:
+    """See that every system can begin with a task of every set, before anybody is asked.
+
+    Raises:
+        UsageError: one cannot, such as a vote without members; names it.
+    """
+    seen: set[tuple[str, str]] = set()
+    for place, (task, home) in enumerate(tasks):
+        for system in evaluation.systems_of(place):
+            if (system.name, home.name) in seen:
+                continue
+            seen.add((system.name, home.name))
+            try:
+                pool, _, _ = _met(evaluation, system, pools[system.name], task, home)
+                orchestrator = _orchestrator(evaluation, system, 0, executor)
+                orchestrator.stepped(task.question, pool=pool, budget=evaluation.budget)
+            except (ct.UsageError, ct.PoolError) as error:
+                raise ct.UsageError(f"system {system.name}, task {task.id}: {error}") from error
+            except Exception:
+                # A fault of its code, and not of what was asked for: it costs the items of this system alone.
+                logger.debug("%s broke on %s", system.name, task.id, exc_info=True)
+
+
+def _met(
+    evaluation: Evaluation, system: System, pool: ct.Pool, task: Task, home: TaskSet
+) -> tuple[ct.Pool, dict[str, str], TaskWorld | None]:
+    """The pool that a system meets in a task, whose description each member bears, and the task's world."""
+    world = home.world(task) if home.world is not None else None
+    if world is not None:
+        pool = pool.adding(*world.members())
+    return *evaluation.pool_of(system, pool, task), world
+
+
+def _orchestrator(evaluation: Evaluation, system: System, sample: int, executor: ct.Executor) -> ct.Orchestrator:
+    """Who leads a sample of a system."""
+    sampling = system.sampling or ct.Sampling()
+    seed = evaluation.seed if sampling.seed is None else sampling.seed
+    return ct.Orchestrator(
+        system.model,
+        system.strategy,
+        executor=executor,
+        sampling=sampling.with_(seed=seed + sample),
+        eager=system.eager,
+        arrange=system.shortlist,
+    )
 
 
 @dataclass
@@ -166,27 +218,6 @@ class _Runner:
     unpriced: int = 0
     fresh: int = 0
     began: float = 0.0
-
-    def check(self, tasks: Sequence[tuple[Task, TaskSet]]) -> None:
-        """See that every system can begin with a task of every set, before anybody is asked.
-
-        Raises:
-            UsageError: one cannot, such as a vote without members; names it.
-        """
-        seen: set[tuple[str, str]] = set()
-        for place, (task, home) in enumerate(tasks):
-            for system in self.evaluation.systems_of(place):
-                if (system.name, home.name) in seen:
-                    continue
-                seen.add((system.name, home.name))
-                try:
-                    pool, _, _ = self._met(system, task, home)
-                    self._orchestrator(system, 0).stepped(task.question, pool=pool, budget=self.evaluation.budget)
-                except (ct.UsageError, ct.PoolError) as error:
-                    raise ct.UsageError(f"system {system.name}, task {task.id}: {error}") from error
-                except Exception:
-                    # A fault of its code, and not of what was asked for: it costs the items of this system alone.
-                    logger.debug("%s broke on %s", system.name, task.id, exc_info=True)
 
     async def run(self, tasks: Sequence[tuple[Task, TaskSet]], concurrency: int) -> Outcome:
         self.began = time.monotonic()
@@ -230,7 +261,7 @@ class _Runner:
         """Run and grade one item. An exception in here is the failure of this item alone."""
         run_id = run_id_of(key, self.file.nonce)
         try:
-            pool, owners, world = self._met(system, task, home)
+            pool, owners, world = _met(self.evaluation, system, self.pools[system.name], task, home)
             run, record = await self._run(run_id, key, system, task, pool, world is None)
             async with PoolServices(self.executor, self.jury, f"grading-{run_id}") as desk:
                 grade = await self._grade(task, run, record, world, desk)
@@ -242,32 +273,11 @@ class _Runner:
             logger.debug("%s broke on %s", system.name, task.id, exc_info=True)
             return Item.of_failure(key, task, f"{type(error).__name__}: {error}")
 
-    def _met(self, system: System, task: Task, home: TaskSet) -> tuple[ct.Pool, dict[str, str], TaskWorld | None]:
-        """The pool that a system meets in a task, whose description each member bears, and the task's world."""
-        world = home.world(task) if home.world is not None else None
-        pool = self.pools[system.name]
-        if world is not None:
-            pool = pool.adding(*world.members())
-        return *self.evaluation.pool_of(system, pool, task), world
-
-    def _orchestrator(self, system: System, sample: int) -> ct.Orchestrator:
-        """Who leads a sample of a system."""
-        sampling = system.sampling or ct.Sampling()
-        seed = self.evaluation.seed if sampling.seed is None else sampling.seed
-        return ct.Orchestrator(
-            system.model,
-            system.strategy,
-            executor=self.executor,
-            sampling=sampling.with_(seed=seed + sample),
-            eager=system.eager,
-            arrange=system.shortlist,
-        )
-
     async def _run(
         self, run_id: str, key: Key, system: System, task: Task, pool: ct.Pool, resumable: bool
     ) -> tuple[ct.Run, ct.Trace | None]:
         """A run, and its whole trace if an earlier process had begun it."""
-        orchestrator = self._orchestrator(system, key.sample)
+        orchestrator = _orchestrator(self.evaluation, system, key.sample, self.executor)
         path = None if self.folder is None else self.folder / f"{run_id}.trace.jsonl"
         if path is not None and path.exists():
             # A world's state is not in the trace: replayed observations would meet a world in which nothing was done.
