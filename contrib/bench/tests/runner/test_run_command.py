@@ -166,10 +166,10 @@ def test_a_declaration_of_tasks_of_one_s_own_is_a_set(tmp_path: Path) -> None:
 
 
 def test_lists_and_texts_in_a_line_may_hold_commas(tmp_path: Path) -> None:
-    system = 'a=majority-vote,members=["toy/swift", "toy/steady"],offer=["toy/swift","toy/steady"],model=toy/leader'
+    system = 'a=majority-vote,members=["ask_swift", "ask_steady"],offer=["toy/swift","toy/steady"],model=toy/leader'
     done = run("run", "--tasks", TASKS, "--system", system, "--out", tmp_path / "r.jsonl")
     header = json.loads((tmp_path / "r.jsonl").read_text().splitlines()[0])
-    assert header["systems"][0]["strategy"]["members"] == ["toy/swift", "toy/steady"], done.output
+    assert header["systems"][0]["strategy"]["members"] == ["ask_swift", "ask_steady"], done.output
 
 
 def test_a_system_whose_model_never_answers_is_said_and_fails(tmp_path: Path) -> None:
