@@ -106,6 +106,8 @@ def test_what_was_allowed_when_the_loader_was_called_counts_and_not_what_is_allo
     # The second reading, which looks for the first row of an id, does not count the first fault again.
     assert [task.id for task in tasks] == ["gsm8k/row-2"]
     assert len(skipped.errors) == 2
+    with skip_bad_rows(1), pytest.raises(DataError, match=r":3: the id 'gsm8k/row-2' is that of line 2 too"):
+        list(gsm8k(path=file))
     strict = gsm8k(path=file)
     with skip_bad_rows(9), pytest.raises(DataError):
         list(strict)

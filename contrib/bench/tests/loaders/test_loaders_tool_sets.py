@@ -176,7 +176,11 @@ async def test_a_result_of_seal_tools_holds_what_the_gold_calls_it(write: Callab
         {"api": "sow", "parameters": {"place": "API_call_1"}, "responses": ["API_call_2"]},
     ]
     row = {"id": "a", "query": "Sow oats.", "calling": calls}
-    tool = {"api_description": "It does.", "parameters": {"crop": {"type": "str"}}, "required": ["crop", "acres"]}
+    tool = {
+        "api_description": "It does.",
+        "parameters": {"crop": {"type": "str"}, "acres": {}},
+        "required": ["crop", "acres"],
+    }
     find = {"api_name": "find", **tool, "responses": {"soil": {}, "place": {}}}
     write(find, name="tool.jsonl")
     with pytest.raises(DataError, match=r"the tool 'sow' is not in .*tool.jsonl; expected its row there"):

@@ -22,7 +22,8 @@ from concertino.schema import compile_schema
 from concertino_bench.tasks.task import Task
 
 from .dialect import json_schema
-from .rows import DataRow, brief
+from .row_values import brief
+from .rows import DataRow
 
 NO_CALL = "irrelevance"
 """The category of tasks in which nothing is to be called."""

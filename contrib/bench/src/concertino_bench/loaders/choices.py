@@ -12,7 +12,8 @@ from string import ascii_uppercase
 
 from concertino_bench.tasks.task import Task
 
-from .rows import DataRow, is_number
+from .row_values import is_number
+from .rows import DataRow
 from .streaming import id_of, rest, split_of, stream
 
 _ASK = "Answer with the letter of the right option."

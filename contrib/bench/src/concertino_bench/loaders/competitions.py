@@ -14,7 +14,8 @@ from typing import Any
 
 from concertino_bench.tasks.task import Task
 
-from .rows import DataRow, is_number
+from .row_values import is_number
+from .rows import DataRow
 from .streaming import id_of, rest, split_of, stream
 
 _PROBLEM = ("problem", "question", "Problem", "Question")

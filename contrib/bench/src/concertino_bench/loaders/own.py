@@ -20,7 +20,8 @@ from concertino.schema import suggestion
 
 from concertino_bench.tasks.task import DataError, Task, TaskSet
 
-from .rows import DataRow, brief, checked, is_number, kind_of, number_text
+from .row_values import brief, is_number, kind_of, number_text
+from .rows import DataRow, checked
 from .streaming import id_of, stream
 
 SEVERAL = ("answers", "masbench")

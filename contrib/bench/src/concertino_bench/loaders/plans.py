@@ -23,7 +23,8 @@ import concertino as ct
 
 from concertino_bench.tasks.task import DataError, Task
 
-from .rows import DataRow, brief, checked, is_number, number_text, opened
+from .row_values import brief, is_number, number_text
+from .rows import DataRow, checked, opened
 from .streaming import DataWarning, distinct, id_of, rest, split_of, stream
 
 Durations = Literal["shortest", "longest"]

@@ -17,7 +17,8 @@ from concertino_bench.tasks.task import Task
 
 from .bad_rows import allowed_now
 from .call_tasks import accepted_call, fitting, function, parameters_of, result, seen_in
-from .rows import DataRow, brief, read_rows
+from .row_values import brief
+from .rows import DataRow, read_rows
 from .streaming import DataWarning, distinct, id_of, rest, split_of, stream
 
 # -- API-Bank ----------------------------------------------------------------------------------------------------------

@@ -30,18 +30,6 @@ from .bad_rows import SkippedRows, allowed_now
 from .row_values import brief, is_number, kind_of, number_text
 from .text_rows import CHUNK, text_rows
 
-__all__ = [
-    "EXTENSIONS",
-    "DataRow",
-    "brief",
-    "checked",
-    "is_number",
-    "kind_of",
-    "number_text",
-    "opened",
-    "read_rows",
-]
-
 EXTENSIONS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 """What is read; texts also with `.gz` behind it."""
 

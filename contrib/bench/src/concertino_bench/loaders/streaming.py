@@ -13,7 +13,8 @@ from pathlib import Path
 from concertino_bench.tasks.task import DataError, Task
 
 from .bad_rows import SkippedRows, allowed_now
-from .rows import DataRow, is_number, number_text, read_rows
+from .row_values import is_number, number_text
+from .rows import DataRow, read_rows
 
 Make = Callable[[DataRow], "Task | Sequence[Task] | None"]
 """Makes the task of a row, or several; None where a row is none on purpose."""

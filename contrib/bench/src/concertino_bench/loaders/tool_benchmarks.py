@@ -31,7 +31,8 @@ from .call_tasks import (
     seen_in,
 )
 from .choices import lettered_question
-from .rows import DataRow, brief, read_rows
+from .row_values import brief
+from .rows import DataRow, read_rows
 from .streaming import id_of, rest, split_of, stream
 
 # -- ACEBench ----------------------------------------------------------------------------------------------------------
