@@ -76,7 +76,8 @@ def _api_tasks(row: DataRow, described: Any, split: str) -> list[Task]:
     for api in dict.fromkeys(api for api, _ in calls):
         text, schema = known.get(api, ("", unknown[api]))
         functions.append(function(row, api, text, fitting(schema, [given for of, given in calls if of == api])))
-    tasks, said = [], []
+    tasks: list[Task] = []
+    said: list[str] = []
     for turn in turns:
         if turn["role"] != "API":
             said.append(f"{turn['role']}: {turn.get('text', '')}")
@@ -108,6 +109,7 @@ def _is_call(row: DataRow, turn: Any) -> bool:
 
 def _api_schemas(place: Path) -> dict[str, tuple[str, dict[str, Any]]]:
     """Description and schema by name; what is no plain data in a description is left out."""
+    found: list[tuple[str, Sequence[ast.stmt]]]
     if place.is_dir():
         found = [(node.name, node.body) for file in sorted(place.glob("*.py")) for node in _classes(file)]
     else:

@@ -285,7 +285,7 @@ def _nested(row: DataRow, catalogue: Any, split: str) -> Task:
         fields = [*(known.get(name, {}).get("output_parameters") or {})]
         fields += [path for of, path in used if of == label]
         results.append(result(name, arguments, _symbols(str(label), fields)))
-    metadata = {
+    metadata: dict[str, Any] = {
         "category": "",
         "functions": functions,
         "ground_truth": [accepted_call(name, arguments) for name, arguments, _ in real],
