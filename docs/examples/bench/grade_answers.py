@@ -32,6 +32,7 @@ TASKS = {
     ),
     "final-state": ((), {"digest": digest({"doors": {"red": "open"}})}),
     "environment": ((), {}),
+    "workflow-match": ((), {"nodes": {"1": "boil water", "2": "pour it"}, "edges": [["1", "2"]]}),
     "llm-judge": (("Louisville",), {}),
 }
 SUBMISSIONS = {
@@ -48,6 +49,7 @@ SUBMISSIONS = {
     "call-match-official": Submission("```python\n[weather.at(city='Bern')]\n```"),
     "final-state": Submission("Done.", state={"doors": {"red": "open"}}),
     "environment": Submission("I am there!", state={"reached": False, "reason": "a wall is in the way"}),
+    "workflow-match": Submission("Node:\n1: boil the water\n2: pour it\nEdge: (1,2) (2,END)"),
     "llm-judge": Submission("Louisville, Kentucky"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,7 +33,6 @@ def test_half_a_character_is_replaced(tmp_path: Path) -> None:
         (b"[" * 100_000, r":2: invalid JSON"),
         (b'["a"]', r":2: list; expected an object"),
         (b'{"id": "x", "body": "a"}', r":2: 'text' is missing; the line has 'id', 'body'"),
-        (b'{"text": "  "}', r":2: 'text' is empty"),
         (b'{"text": 3}', r":2: 'text' is int; expected a text"),
         (b'{"text": "a", "title": ["b"]}', r":2: 'title' is list"),
         (b'{"text": "a", "id": true}', r":2: id True; expected"),
@@ -45,6 +45,22 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, line: bytes, messag
     file = tmp_path / "c.jsonl"
     file.write_bytes(b'{"id": "one", "text": "a"}\n' + line + b"\n")
     with pytest.raises(CorpusError, match=message):
+        list(read_corpus(file))
+
+
+def test_empty_passages_are_left_out_and_counted_in_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "c.jsonl"
+    rows = [{"text": "a"}, {"text": "  "}, {"id": "x", "text": ""}, {"title": "T", "text": ""}, {"text": "b"}]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    # A title can be searched, so a passage that has one stays; lines are counted with the empty ones.
+    assert list(read_corpus(file)) == [Passage("1", "", "a"), Passage("4", "T", ""), Passage("5", "", "b")]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"corpus {file}: 2 passages without text left out, the first at {file}:2"
+    ]
+    file.write_bytes(b'{"text": ""}\n')
+    with pytest.raises(CorpusError, match="it holds no passage"):
         list(read_corpus(file))
 
 

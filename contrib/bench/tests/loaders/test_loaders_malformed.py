@@ -25,8 +25,18 @@ FUNCTION = {"name": "book", "description": "Book.", "parameters": {"type": "dict
 # One good row per loader, the column that holds a text, and the column of the id.
 GOOD: dict[str, tuple[dict[str, Any], str, str]] = {
     "2wiki": ({"_id": "a", "question": "Who?", "answer": "Ann", "context": [["T", ["One."]]]}, "question", "_id"),
+    "acebench": (
+        {"id": "a", "question": "user: Book.", "function": [FUNCTION], "ground_truth": {"book": {}}},
+        "question",
+        "id",
+    ),
     "aime": ({"id": "a", "problem": "How many?", "answer": "033"}, "problem", "id"),
     "amc": ({"id": "a", "problem": "How many?", "answer": 27.0}, "problem", "id"),
+    "api-bank": (
+        {"id": "a", "turns": [{"role": "API", "api_name": "book", "param_dict": {"at": 7}, "result": "done"}]},
+        "",
+        "id",
+    ),
     "asynchow": (
         {
             "id": "a",
@@ -42,8 +52,16 @@ GOOD: dict[str, tuple[dict[str, Any], str, str]] = {
     "bamboogle": ({"id": "a", "question": "Who?", "answer": "Ann"}, "question", "id"),
     "bfcl": ({"id": "a", "question": [MESSAGES], "function": [FUNCTION], "ground_truth": [{"book": {}}]}, "", "id"),
     "fanoutqa": ({"id": "a", "question": "Which?", "answer": {"x": 1}}, "question", "id"),
+    "frames": ({"id": "a", "Prompt": "Who?", "Answer": "Ann"}, "Prompt", "id"),
     "gap": ({"id": "a", "instruction": "Who?", "input": "", "output": "<answer>Ann</answer>"}, "instruction", "id"),
+    "gpqa": (
+        {"Record ID": "a", "Question": "Which?", "Correct Answer": "w"}
+        | {f"Incorrect Answer {number}": text for number, text in enumerate("xyz", 1)},
+        "Question",
+        "Record ID",
+    ),
     "gsm8k": ({"id": "a", "question": "How many?", "answer": "One.\n#### 1,000"}, "question", "id"),
+    "hle": ({"id": "a", "question": "Who?", "answer": "Ann", "answer_type": "exactMatch"}, "question", "id"),
     "hotpotqa": ({"id": "a", "question": "Who?", "answer": "Ann"}, "question", "id"),
     "humaneval": (
         {"task_id": "a", "prompt": "def f():\n", "entry_point": "f", "test": "def check(candidate):\n    pass\n"},
@@ -51,6 +69,7 @@ GOOD: dict[str, tuple[dict[str, Any], str, str]] = {
         "task_id",
     ),
     "jsonl": ({"id": "a", "question": "Who?", "answer": "Ann"}, "", "id"),
+    "llmcompiler": ({"id": "a", "question": "Who?", "answer": "Ann"}, "question", "id"),
     "masbench-rows": (to_row(make_task("depth", 3, 0)), "prompt_json", ""),
     "math": ({"unique_id": "a", "problem": "How many?", "answer": r"\frac12"}, "problem", "unique_id"),
     "mbpp": (
@@ -60,6 +79,29 @@ GOOD: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "mmlu-pro": ({"id": "a", "question": "Which?", "options": ["x", "y"], "answer": "B"}, "question", "id"),
     "musique": ({"id": "a", "question": "Who?", "answer": "Ann", "answer_aliases": ["Anna"]}, "question", "id"),
+    "nestful": (
+        {"sample_id": "a", "input": "Book.", "output": [{"name": "book", "arguments": {"at": 7}, "label": "var1"}]},
+        "input",
+        "sample_id",
+    ),
+    "olympiadbench": ({"id": "a", "question": "How many?", "final_answer": ["$7$"]}, "question", "id"),
+    "seal-tools": (
+        {"id": "a", "query": "Book.", "calling": [{"api": "book", "parameters": {"at": 7}, "responses": []}]},
+        "query",
+        "id",
+    ),
+    "simpleqa": ({"id": "a", "problem": "Who?", "answer": "Ann"}, "problem", "id"),
+    "traject": (
+        {"id": "a", "query": "Book.", "calls": [{"tool": "Hotels: Book", "arguments": {"at": 7}, "output": "done"}]},
+        "query",
+        "id",
+    ),
+    "when2call": ({"uuid": "a", "question": "Who?", "tools": [], "correct_answer": "direct"}, "question", "uuid"),
+    "worfbench": (
+        {"id": "a", "task": "Make tea.", "gold_text": "Node:\n1: Boil.\nEdge: (START,1) (1,END)"},
+        "task",
+        "id",
+    ),
     "toolorchestra": ({"index": "qa____1", "category": "qa", "problem": "2+2?", "answer": "4"}, "problem", "index"),
 }
 SETS = {each.name: each for each in loaders.task_sets()}
@@ -162,7 +204,7 @@ def test_an_id_that_is_there_twice_is_an_error_that_names_both_lines(name: str, 
         (b"question: Why?\n", r":1: invalid JSON \(column 1: Expecting value\)"),
         (b'{"a": 1} {"b": 2}\n', r":1: invalid JSON \(column 10: Extra data\)"),
         (b"[" * 100_000 + b"\n", r":1: the JSON is nested too deep"),
-        (b"PAR1....", r"a Parquet file; expected text: write it as JSON Lines"),
+        (b"PAR1....", r"a Parquet file; expected text: rename it, so that it ends in '\.parquet'"),
         (b"version https://git-lfs.github.com/spec/v1\n", r"a Git LFS pointer, not the data"),
         (b"PK\x03\x04...", r"a zip archive"),
         (b"\x1f\x8b" + b"\0" * 30, r"the gzip file is damaged|cut short"),
@@ -196,16 +238,17 @@ def test_what_is_no_file_of_rows_is_one_clear_error(name: str, content: bytes, e
 @pytest.mark.parametrize("name", NAMES)
 def test_a_path_that_is_no_file_is_refused_before_anything_is_read(name: str, written: Callable[..., Path]) -> None:
     path = written({}, name="questions.jsonl")
-    with pytest.raises(
-        DataError, match=r"a folder; expected one file: name one of its files, such as 'questions\.jsonl'"
-    ):
-        load(name, path.parent)
+    (path.parent / "empty").mkdir()
+    with pytest.raises(DataError, match=r"a folder without a file in \.jsonl, "):
+        load(name, path.parent / "empty")
     with pytest.raises(DataError, match=r"file not found; did you mean 'questions\.jsonl'\?"):
         load(name, path.with_name("question.jsonl"))
     with pytest.raises(DataError, match="file not found; check the path"):
         load(name, Path("/nowhere/at/all.jsonl"))
-    with pytest.raises(DataError, match=r"extension '\.parquet'; expected one of .*: write it as JSON Lines first"):
-        load(name, written({}, name="rows.parquet"))
+    with pytest.raises(DataError, match=r"extension '\.xlsx'; expected one of .*: convert or rename it"):
+        load(name, written({}, name="rows.xlsx"))
+    with pytest.raises(DataError, match=r"no file fits this pattern"):
+        load(name, path.parent / "rows-*.jsonl")
     with pytest.raises(DataError, match="an address; expected a local file: download it"):
         load(name, "https://example.org/rows.jsonl")  # type: ignore[arg-type]
 
@@ -453,5 +496,5 @@ def test_a_list_read_in_pieces_of_any_size_is_what_json_reads_at_once(
     text = json.dumps(listed, ensure_ascii=ascii_only, indent=indent)
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("concertino_bench.loaders.rows._CHUNK", chunk)
+        patch.setattr("concertino_bench.loaders.text_rows.CHUNK", chunk)
         assert [data for _, data in rows_of(file)] == json.loads(text)

@@ -129,7 +129,7 @@ def test_answers_of_fanoutqa_are_one_text_each_and_stay_as_they_are_in_the_metad
         {"id": "c", "question": "Q?", "answer": 12},
     ]
     tasks = load(fanoutqa, tmp_path, *rows)
-    assert [task.answers for task in tasks] == [("1", "p, 2.5"), ("Rome", "2006", "true"), ("12",)]
+    assert [task.answers for task in tasks] == [("1", "p, 2.5"), ("Rome", "2006", "yes"), ("12",)]
     assert tasks[0].metadata["keys"] == ["x", "y"]
     assert tasks[1].metadata["ordered"] is False
     assert [task.kind for task in tasks] == ["answers", "answers", "text"]

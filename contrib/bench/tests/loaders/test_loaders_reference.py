@@ -28,6 +28,12 @@ def test_the_options_of_a_set_are_those_of_its_loader(name: str) -> None:
     assert re.findall(r"`(\w+)`", TABLE[name][3]) == options
 
 
-def test_every_set_has_a_summary_of_one_line_and_only_bfcl_a_world() -> None:
+def test_every_set_has_a_summary_of_one_line_and_those_of_calls_a_world() -> None:
     assert all(each.summary.endswith(".") and "\n" not in each.summary for each in SETS.values())
-    assert [name for name, each in SETS.items() if each.world is not None] == ["bfcl"]
+    worlds = ["acebench", "api-bank", "bfcl", "nestful", "seal-tools", "traject", "when2call"]
+    assert [name for name, each in SETS.items() if each.world is not None] == worlds
+
+
+def test_every_set_says_which_file_it_wants_and_where_its_owners_publish_it() -> None:
+    assert [name for name, each in SETS.items() if not each.file] == []
+    assert [name for name, each in SETS.items() if not each.source] == ["jsonl"]

@@ -17,6 +17,7 @@ import concertino as ct
 import pytest
 from concertino.testing import fake_tool
 from concertino_bench import Grade, Grader, GraderServices, Item, Submission, System, Task, TaskSet, Verdict
+from concertino_bench.baselines import MajorityVote
 from concertino_bench.masbench import grade, task_sets
 from concertino_bench.runner import Evaluation, Outcome, Progress, Selection, evaluate
 
@@ -142,6 +143,31 @@ def test_a_system_that_breaks_costs_its_own_items_only(tmp_path: Path) -> None:
     assert all(item.right for item in by["rounds"])
     assert {item.error for item in by["broken"]} == {"RuntimeError: no"}
     assert {item.verdict for item in by["broken"]} == {Verdict.UNPARSABLE}
+
+
+@pytest.mark.parametrize(
+    ("system", "says"),
+    [
+        (System("vote", "majority-vote"), "no model of the pool can be asked as an agent; offer some"),
+        (System("gone", MajorityVote(members=("nobody",))), "the pool has no member 'nobody'"),
+    ],
+    ids=["no members", "a wrong name"],
+)
+def test_a_system_that_cannot_begin_stops_the_evaluation_before_anybody_is_asked(
+    system: System, says: str, tmp_path: Path
+) -> None:
+    asked_for: list[str] = []
+
+    class Counting(ct.Model):
+        async def chat(self, request: ct.ChatRequest) -> ct.Reply:
+            asked_for.append("asked")
+            return ct.Reply("1")
+
+    evaluation = asked(System("first", "single-model", model=Counting()), system)
+    with pytest.raises(ct.UsageError, match=rf"system {system.name}, task masbench/depth.*: .*{says}"):
+        done(evaluation, tmp_path / "r.jsonl")
+    assert asked_for == []
+    assert not list(tmp_path.iterdir())
 
 
 def test_items_that_ended_for_a_reason_can_be_done_again(tmp_path: Path) -> None:

@@ -166,10 +166,10 @@ def test_a_declaration_of_tasks_of_one_s_own_is_a_set(tmp_path: Path) -> None:
 
 
 def test_lists_and_texts_in_a_line_may_hold_commas(tmp_path: Path) -> None:
-    system = 'a=majority-vote,members=["toy/swift", "toy/steady"],offer=["toy/swift","toy/steady"],model=toy/leader'
+    system = 'a=majority-vote,members=["ask_swift", "ask_steady"],offer=["toy/swift","toy/steady"],model=toy/leader'
     done = run("run", "--tasks", TASKS, "--system", system, "--out", tmp_path / "r.jsonl")
     header = json.loads((tmp_path / "r.jsonl").read_text().splitlines()[0])
-    assert header["systems"][0]["strategy"]["members"] == ["toy/swift", "toy/steady"], done.output
+    assert header["systems"][0]["strategy"]["members"] == ["ask_swift", "ask_steady"], done.output
 
 
 def test_a_system_whose_model_never_answers_is_said_and_fails(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(tmp_path: Path) -> None:
 def test_the_lists_say_what_there_is() -> None:
     assert "masbench/depth" in run("tasks").stdout
     rows = json.loads(run("tasks", "--json").stdout)
-    assert {"name", "summary", "world", "options"} == set(rows[0])
+    assert {"name", "summary", "world", "options", "file", "source"} == set(rows[0])
     assert "masbench" in run("graders").stdout
     assert {"name", "kinds", "needs", "summary"} == set(json.loads(run("graders", "--json").stdout)[0])
 
@@ -276,3 +276,47 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(capsys: pytest.Captu
     shown._last -= 60
     shown(Progress(49, 50, 49, {"a": (49, 49)}, 0.0, 1.0))
     assert capsys.readouterr().err == "49/50  98%  a 100%  0.0000 $  0:00 left\n"
+
+
+def test_wrong_rows_are_told_and_left_out_as_far_as_allowed(tmp_path: Path) -> None:
+    rows = [
+        {"question": "2 + 2?", "answer": "#### 4"},
+        {"question": "3 + 3?"},
+        {"question": "4 + 4?", "answer": "#### 8"},
+    ]
+    file, out = tmp_path / "rows.jsonl", tmp_path / "r.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    given = ("run", "--tasks", f"gsm8k,path={file}", "--system", "a=single-model,model=toy/steady", "--out", out)
+    refused = run(*given)
+    assert refused.exit_code != 0
+    assert "rows.jsonl:2: no column 'answer'" in refused.stderr
+    assert "--skip-bad N leaves out up to N such rows" in refused.stderr
+    assert not out.exists()
+    done = run(*given, "--skip-bad", 1)
+    assert done.exit_code == 0, done.output
+    assert "warning: left out of gsm8k: " in done.stderr
+    assert "rows.jsonl:2: no column 'answer'" in done.stderr
+    assert "2 items in" in done.stdout
+    evaluation = tmp_path / "e.toml"
+    evaluation.write_text(
+        f'[[tasks]]\nset = "gsm8k"\nskip_bad = 1\noptions = {{ path = "{file}" }}\n'
+        '[[systems]]\nname = "a"\nstrategy = "single-model"\nmodel = "toy/steady"\n'
+    )
+    assert "2 items in" in run("run", evaluation, "--out", tmp_path / "e.jsonl").stdout
+
+
+def test_a_vote_without_members_stops_before_there_is_a_result(tmp_path: Path) -> None:
+    out, vote = tmp_path / "r.jsonl", "vote=majority-vote,model=toy/leader"
+    done = run("run", "--tasks", TASKS, "--system", ROUNDS, "--system", vote, "--out", out)
+    assert done.exit_code != 0
+    assert "no model of the pool can be asked as an agent" in done.stderr
+    assert not out.exists()
+
+
+def test_the_list_of_task_sets_says_which_file_each_wants_and_where_it_is_published() -> None:
+    shown = run("tasks").stdout
+    assert "file: gpqa_diamond.csv, gpqa_main.csv or gpqa_extended.csv" in shown
+    assert "published at: github.com/idavidrein/gpqa" in shown
+    rows = {row["name"]: row for row in json.loads(run("tasks", "--json").stdout)}
+    assert rows["hle"]["file"] == "test-00000-of-00001.parquet"
+    assert rows["masbench/depth"]["file"] == rows["masbench/depth"]["source"] == ""

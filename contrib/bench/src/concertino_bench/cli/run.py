@@ -7,6 +7,9 @@ import json
 import signal
 import sys
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +45,12 @@ if TYPE_CHECKING:
     help="Pool file; by default everything that is installed.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many tasks of each set.")
+@click.option(
+    "--skip-bad",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Leave out at most so many wrong rows of each set; each is told.  [default: 0]",
+)
 @click.option("--samples", type=click.IntRange(min=1), help="How often each system gets each task.")
 @click.option("--seed", type=int, help="Of sampling.")
 @click.option("--grader", help="One grader for all tasks.")
@@ -111,7 +120,8 @@ def run_command(
 
     evaluation, pool, concurrency = _evaluation(file, options)
     shown = EvaluationProgress(quiet=as_json)
-    tasks = evaluation.tasks()  # here, where an interrupt ends it at once
+    with told_warnings():
+        tasks = evaluation.tasks()  # here, where an interrupt ends it at once
     began = time.monotonic()
 
     async def run() -> Outcome:
@@ -148,9 +158,9 @@ def run_command(
 @click.command("tasks")
 @common_options
 def tasks_command(as_json: bool) -> None:
-    """List the task sets that are installed.
+    """List the task sets that are installed: their options, which file each wants, and where that is published.
 
-    JSON: [{"name", "summary", "world", "options": {NAME: whether it is needed}}]
+    JSON: [{"name", "summary", "world", "options": {NAME: whether it is needed}, "file", "source"}]
     """
     from concertino_bench.runner.files import options_of
     from concertino_bench.tasks.installed import installed_task_sets
@@ -158,7 +168,15 @@ def tasks_command(as_json: bool) -> None:
     sets = sorted(installed_task_sets().values(), key=lambda each: each.name)
     if as_json:
         rows = [
-            {"name": s.name, "summary": s.summary, "world": s.world is not None, "options": options_of(s)} for s in sets
+            {
+                "name": each.name,
+                "summary": each.summary,
+                "world": each.world is not None,
+                "options": options_of(each),
+                "file": each.file,
+                "source": each.source,
+            }
+            for each in sets
         ]
         write_json(rows)
         return
@@ -166,6 +184,9 @@ def tasks_command(as_json: bool) -> None:
     for each in sets:
         say(f"{each.name:<{width}}  {each.summary}")
         say(f"{'':<{width}}  options: {', '.join(options_of(each)) or 'none'}")
+        for label, text in (("file", each.file), ("published at", each.source)):
+            if text:
+                say(f"{'':<{width}}  {label}: {text}")
 
 
 @click.command("graders")
@@ -194,6 +215,18 @@ def graders_command(as_json: bool) -> None:
     for row in rows:
         kinds = f" ({', '.join(row['kinds'])})" if row["kinds"] else ""
         say(f"{row['name']:<{width}}  {row['summary']}{kinds}")
+
+
+@contextmanager
+def told_warnings() -> Iterator[None]:
+    """Tell warnings as sentences, without the place in the code that Python puts before them."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            yield
+        finally:
+            for each in seen:
+                say(f"warning: {each.message}", error=True)
 
 
 # -- from options to an evaluation -----------------------------------------------------------------------------------
@@ -235,8 +268,9 @@ def _evaluation(file: Path | None, options: dict[str, Any]) -> tuple[Evaluation,
     limits = {key: options[key] for key in ("units", "usd", "seconds") if options[key] is not None}
     if limits:
         plain["budget"] = replace(evaluation.budget, **limits)
-    if options["limit"] is not None:
-        plain["selections"] = [replace(each, limit=options["limit"]) for each in evaluation.selections]
+    chosen = {key: options[key] for key in ("limit", "skip_bad") if options[key] is not None}
+    if chosen:
+        plain["selections"] = [replace(each, **chosen) for each in evaluation.selections]
     pool = ct.Pool.load(pool_file) if pool_file is not None else ct.Pool.installed()
     return replace(evaluation, **plain), pool, concurrency or 16
 
@@ -248,7 +282,7 @@ def _selection(text: str, sets: dict[str, TaskSet]) -> Selection:
     name, *parts = _parts(text)
     entry: dict[str, Any] = {"set": name, "options": dict(_pair(part, "--tasks") for part in parts)}
     # `seed` is an option of generated sets, so drawing at random has a word of its own here.
-    for key, own in (("limit", "limit"), ("draw", "seed")):
+    for key, own in (("limit", "limit"), ("draw", "seed"), ("skip_bad", "skip_bad")):
         if key in entry["options"]:
             entry[own] = entry["options"].pop(key)
     return make_selection(entry, sets, "--tasks", Path())

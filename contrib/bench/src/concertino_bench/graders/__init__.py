@@ -22,6 +22,7 @@ from .multi_answer import MultiAnswer
 from .numeric import Numeric
 from .unit_tests import UnitTests
 from .verbatim import Contains, Verbatim
+from .workflow_match import WorkflowMatch
 
 __all__ = [
     "CallMatch",
@@ -38,6 +39,7 @@ __all__ = [
     "TokenF1",
     "UnitTests",
     "Verbatim",
+    "WorkflowMatch",
     "agreement",
     "all_graders",
     "normalise",
@@ -60,5 +62,6 @@ def all_graders() -> list[Grader]:
         OfficialCallMatch(),
         FinalState(),
         EnvironmentGrader(),
+        WorkflowMatch(),
         LlmJudge(),
     ]

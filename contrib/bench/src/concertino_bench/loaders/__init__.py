@@ -1,6 +1,7 @@
 """What reads the files of known benchmarks, and a file of one's own: each loader gives `Task`s one by one.
 
-rows            rows of local files, with their places; stream: the tasks of rows, with ids that differ
+rows            rows of local files, with their places; text_rows and parquet_rows read them, row_values shows values
+streaming       the tasks of rows, with ids that differ; bad_rows: how many may be wrong
 grade_school    GSM8K                       competitions    MATH, AIME, AMC
 multihop        HotpotQA, 2Wiki, MuSiQue, Bamboogle, FanOutQA
 choices         MMLU-Pro                    programs        HumanEval, MBPP
@@ -17,6 +18,7 @@ or a row is a `DataError`.
 
 from __future__ import annotations
 
+from .bad_rows import SkippedRows, skip_bad_rows
 from .catalogue import task_sets
 from .hygiene import overlap
 from .own import jsonl, load_toml
@@ -26,10 +28,12 @@ from .streaming import DataWarning, stream
 
 __all__ = [
     "DataWarning",
+    "SkippedRows",
     "jsonl",
     "load_toml",
     "overlap",
     "read_predictions",
+    "skip_bad_rows",
     "split",
     "stream",
     "subset",

@@ -12,7 +12,8 @@ from string import ascii_uppercase
 
 from concertino_bench.tasks.task import Task
 
-from .rows import DataRow, is_number
+from .row_values import is_number
+from .rows import DataRow
 from .streaming import id_of, rest, split_of, stream
 
 _ASK = "Answer with the letter of the right option."
@@ -35,12 +36,23 @@ def lettered(choices: list[str]) -> str:
     return "\n".join(f"{letter}. {choice}" for letter, choice in zip(ascii_uppercase, choices, strict=False))
 
 
+def lettered_question(stem: str, choices: list[str], right: int) -> tuple[str, str]:
+    """A question with its options below it, and the letter of the right one.
+
+    Args:
+        right: its place among the options, from 0.
+    """
+    return f"{stem}\n\n{lettered(choices)}\n\n{_ASK}", ascii_uppercase[right]
+
+
 def _task(row: DataRow, split: str) -> Task:
     stem, choices = row.text("question"), _choices(row)
+    right = ascii_uppercase.index(_letter(row, len(choices)))
+    question, letter = lettered_question(stem, choices, right)
     return Task(
         id_of("mmlu-pro", row, "question_id", "id"),
-        f"{stem}\n\n{lettered(choices)}\n\n{_ASK}",
-        (_letter(row, len(choices)),),
+        question,
+        (letter,),
         "choice",
         split=split_of(row, split),
         metadata={"stem": stem, "choices": choices} | rest(row, "category", "src"),

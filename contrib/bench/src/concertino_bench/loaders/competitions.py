@@ -1,20 +1,21 @@
 r"""Problems of mathematics competitions: MATH and MATH-500, whose answers are LaTeX, AIME and AMC, whose are numbers.
 
-A row gives its answer, or only a solution: then it is what stands in the last `\boxed{}`. LaTeX stays as it is written;
-an AIME answer `033` or `33.0` is given as `33`, and the metadata keeps what was written.
+A row gives its answer, or a list of answers that are all right, or only a solution: then it is what stands in the last
+`\boxed{}`. LaTeX stays as it is written; an AIME answer `033` or `33.0` is given as `33`, and the metadata keeps what
+was written.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from concertino_bench.tasks.task import Task
 
-from .rows import DataRow, is_number, number_text
+from .row_values import is_number
+from .rows import DataRow
 from .streaming import id_of, rest, split_of, stream
 
 _PROBLEM = ("problem", "question", "Problem", "Question")
@@ -33,7 +34,7 @@ def math(*, path: str | Path, split: str = "") -> Iterator[Task]:
         path: rows with `problem` and `answer` or `solution`, and maybe `level`, `subject`, `unique_id`. Of a list of
             answers the first is the answer, and the others are as right: `metadata["aliases"]`.
     """
-    return stream(path, lambda row: _listed(row, split))
+    return stream(path, lambda row: _problem("math", row, split, "math", _answer(row)))
 
 
 def aime(*, path: str | Path, split: str = "") -> Iterator[Task]:
@@ -62,20 +63,9 @@ def boxed(text: str) -> str | None:
     return found[-1].text if found else None
 
 
-def _listed(row: DataRow, split: str) -> Task:
-    column = row.column(*_ANSWER)
-    if column is None or not isinstance(row.data[column], list):
-        return _problem("math", row, split, "math", _answer(row))
-    texts = [number_text(value) if is_number(value) else value for value in row.data[column]]
-    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
-        row.wrong(column, "a text, a number, or a list of them that is not empty")
-    task = _problem("math", row, split, "math", texts[0])
-    return replace(task, metadata={**task.metadata, "aliases": [*dict.fromkeys(texts[1:])]})
-
-
 def _answer(row: DataRow) -> str:
     if row.column(*_ANSWER) is not None:
-        return row.plain(*_ANSWER)
+        return row.plains(*_ANSWER)[0]
     if row.column(*_SOLUTION) is None:
         return row.plain(*_ANSWER)  # says that it is missing
     found = boxed(row.text(*_SOLUTION))
@@ -87,15 +77,18 @@ def _answer(row: DataRow) -> str:
 def _contest_answer(row: DataRow) -> str:
     answer = _answer(row)
     number = _plain(answer)
+    one = row.column(*_ANSWER) is None or len(row.plains(*_ANSWER)) == 1
     # AIME's answers have three digits; anything else is a row of another competition.
-    if number is None or not number.isdecimal() or int(number) > 999:
+    if not one or number is None or not number.isdecimal() or int(number) > 999:
         row.wrong(row.needed(*_ANSWER, *_SOLUTION), "a whole number from 0 to 999, as in AIME; else load it as 'math'")
     return number
 
 
 def _either(name: str, row: DataRow, split: str) -> Task:
     answer = _answer(row)
-    number = _plain(answer)
+    several = row.column(*_ANSWER) is not None and len(row.plains(*_ANSWER)) > 1
+    # The grader of numbers compares with one; that of mathematics takes aliases.
+    number = None if several else _plain(answer)
     return _problem(name, row, split, "math" if number is None else "number", answer if number is None else number)
 
 
@@ -118,7 +111,10 @@ def _problem(name: str, row: DataRow, split: str, kind: str, answer: str) -> Tas
     if row.column(*_SOLUTION):
         metadata["solution"] = row.text(*_SOLUTION)
     written = row.column(*_ANSWER)
-    if written and str(row.data[written]) != answer:
+    others = row.plains(*_ANSWER)[1:] if written else []
+    if others:
+        metadata["aliases"] = [*dict.fromkeys(others)]
+    elif written and str(row.data[written]) != answer:
         metadata["gold"] = row.data[written]
     return Task(
         id_of(name, row, *_IDS),

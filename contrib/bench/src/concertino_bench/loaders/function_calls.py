@@ -29,7 +29,8 @@ import concertino as ct
 from concertino_bench.tasks.task import DataError, Task
 
 from .dialect import Tell, json_schema
-from .rows import DataRow, brief, read_rows
+from .row_values import brief
+from .rows import DataRow, read_rows
 from .simulated import BACKENDS, Memory, Web
 from .streaming import DataWarning, Numbers, id_of, rest, split_of, stream
 

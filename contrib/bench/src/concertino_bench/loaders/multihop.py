@@ -20,7 +20,7 @@ from typing import Any
 
 from concertino_bench.tasks.task import Task
 
-from .rows import DataRow, is_number, number_text
+from .rows import DataRow
 from .streaming import DataWarning, id_of, rest, split_of, stream
 
 _IDS = ("_id", "id", "idx", "question_id")
@@ -77,7 +77,7 @@ def multihop(name: str, *, path: str | Path, paragraphs: bool = False, split: st
 
 def _task(name: str, row: DataRow, shown: bool, split: str) -> Task:
     question = row.text(*_QUESTION)
-    answer, *others = _answers(row)
+    answer, *others = row.plains(*_ANSWER)
     paragraphs = _paragraphs(row)
     aliases = [*dict.fromkeys(other for other in (*others, *_other_names(row)) if other != answer)]
     metadata: dict[str, Any] = {
@@ -90,16 +90,6 @@ def _task(name: str, row: DataRow, shown: bool, split: str) -> Task:
         row.needed("context", "paragraphs")
     text = f"{rendered(paragraphs)}\n\nQuestion: {question}" if shown else question
     return Task(id_of(name, row, *_IDS), text, (answer,), "text", split=split_of(row, split), metadata=metadata)
-
-
-def _answers(row: DataRow) -> list[str]:
-    column = row.needed(*_ANSWER)
-    if not isinstance(row.data[column], list):
-        return [row.plain(column)]
-    texts = [number_text(item) if is_number(item) else item for item in row.items(column)]
-    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
-        row.wrong(column, "a list of texts, the first of them the answer")
-    return texts
 
 
 def _other_names(row: DataRow) -> list[str]:
@@ -175,24 +165,31 @@ def _facts(row: DataRow) -> list[list[Any]]:
 def fanoutqa(*, path: str | Path, split: str = "") -> Iterator[Task]:
     """FanOutQA: tasks of the kind "text" for one answer, "answers" for a list or a table of them.
 
-    The names of a table are the metadata's `keys`; a list has any order (`ordered` is false). The answer as it is
-    (`gold`) and the human decomposition are in the metadata too.
+    The names of a table are the metadata's `keys`; a list has any order (`ordered` is false). True and false are "yes"
+    and "no", with the words themselves as aliases. The answer as it is (`gold`) and the human decomposition are in the
+    metadata too.
 
     Args:
-        path: rows with `question`, `answer` (a text, number, list or object) and `decomposition`.
+        path: rows with `question`, `answer` (a text, number, boolean, list or object) and `decomposition`.
     """
     return stream(path, lambda row: _fan_out(row, split))
 
 
 def _fan_out(row: DataRow, split: str) -> Task:
     value = row.data[row.needed("answer")]
-    how: dict[str, Any] = {"aliases": []}
+    parts = [*value.values()] if isinstance(value, dict) else value if isinstance(value, list) else [value]
+    how: dict[str, Any] = {}
     if isinstance(value, dict):
-        answers, how = tuple(_flat(item) for item in value.values()), {"keys": [*value]}
+        answers, how = tuple(_flat(item) for item in parts), {"keys": [*value]}
     elif isinstance(value, list):
-        answers, how = tuple(_flat(item) for item in value), {"ordered": False}
+        answers, how = tuple(_flat(item) for item in parts), {"ordered": False}
     else:
-        answers = (row.plain("answer"),)
+        answers = (_flat(value) if isinstance(value, bool) else row.plain("answer"),)
+    aliases = [[str(item).lower()] if isinstance(item, bool) else [] for item in parts]
+    if not how:
+        how = {"aliases": aliases[0]}
+    elif any(aliases):
+        how["aliases"] = aliases
     if not answers:
         row.wrong("answer", "at least one answer")
     metadata = {"gold": value} | rest(
@@ -209,6 +206,8 @@ def _fan_out(row: DataRow, split: str) -> Task:
 
 
 def _flat(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(_flat(item) for item in value)
     if isinstance(value, dict):

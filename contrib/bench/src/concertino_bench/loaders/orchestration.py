@@ -15,7 +15,8 @@ from typing import Any
 from concertino_bench.tasks.task import DataError, Task
 
 from .released import checked
-from .rows import DataRow, brief
+from .row_values import brief
+from .rows import DataRow
 from .streaming import id_of, rest, split_of, stream
 
 CATEGORIES = ("", "qa", "func_call")

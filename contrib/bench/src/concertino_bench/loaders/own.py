@@ -20,7 +20,8 @@ from concertino.schema import suggestion
 
 from concertino_bench.tasks.task import DataError, Task, TaskSet
 
-from .rows import DataRow, brief, checked, is_number, kind_of, number_text
+from .row_values import brief, is_number, kind_of, number_text
+from .rows import DataRow, checked
 from .streaming import id_of, stream
 
 SEVERAL = ("answers", "masbench")
@@ -141,7 +142,7 @@ def _task(name: str, row: DataRow, columns: OwnColumns) -> Task:
     if columns.aliases and kind in SEVERAL:
         metadata["aliases"] = _lists(row, columns.aliases, len(answers))
     elif columns.aliases or aliases:
-        aliases += _texts(row, columns.aliases) if row.column(columns.aliases) else []
+        aliases += row.plains(columns.aliases) if row.column(columns.aliases) else []
         metadata["aliases"] = [*dict.fromkeys(alias for alias in aliases if alias not in answers)]
     grader = _given(row, columns.grader)
     if grader:
@@ -156,17 +157,8 @@ def _answers(row: DataRow, kind: str, columns: OwnColumns) -> tuple[list[str], l
     """The answers, and further ones that are as right."""
     if not columns.answer or (kind in NO_ANSWER and row.column(columns.answer) is None):
         return [], []
-    texts = _texts(row, columns.answer)
+    texts = row.plains(columns.answer)
     return (texts, []) if kind in SEVERAL else (texts[:1], texts[1:])
-
-
-def _texts(row: DataRow, column: str) -> list[str]:
-    if not isinstance(row.data.get(column), list):
-        return [row.plain(column)]
-    texts = [number_text(item) if is_number(item) else item for item in row.items(column)]
-    if not texts or not all(isinstance(text, str) for text in texts):
-        row.wrong(column, "a text, a number, or a list of them that is not empty")
-    return texts
 
 
 def _lists(row: DataRow, column: str, count: int) -> list[Any]:

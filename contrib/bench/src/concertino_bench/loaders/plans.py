@@ -1,10 +1,11 @@
-"""AsyncHow: everyday plans of steps that take time and wait for each other, and the shortest time for the whole.
+"""AsyncHow and WorFBench: plans of steps that wait for each other.
 
-A task asks for that time. `plan_of` gives the same steps as a plan of calls, so that an executor's clock can be held
-against the answer. START and END are marks, not steps; a step without edges still has to be done; seconds are taken as
-the file has them, never read from texts.
+AsyncHow has everyday plans of steps that take time. A task asks for the shortest time for the whole. `plan_of` gives
+the same steps as a plan of calls, so that an executor's clock can be held against the answer. A step without edges
+still has to be done; seconds are taken as the file has them, never read from texts. WorFBench asks for the plan itself.
 
-The invariant: every task has a plan. A cycle, or an edge to a step that is not there, is an error of its row.
+The invariant: every task has a plan. START and END are marks, not steps. A cycle, or an edge to a step that is not
+there, is an error of its row.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -21,7 +23,8 @@ import concertino as ct
 
 from concertino_bench.tasks.task import DataError, Task
 
-from .rows import DataRow, brief, checked, is_number, number_text, opened
+from .row_values import brief, is_number, number_text
+from .rows import DataRow, checked, opened
 from .streaming import DataWarning, distinct, id_of, rest, split_of, stream
 
 Durations = Literal["shortest", "longest"]
@@ -224,3 +227,63 @@ def _span(pair: Any) -> list[float]:
     low, high = (each.total_seconds() for each in pair)
     # `total_seconds` gives floats, and an answer is written as a whole number.
     return [int(each) if each == int(each) else each for each in (low, high)]
+
+
+# -- WorFBench ---------------------------------------------------------------------------------------------------------
+
+_FORM = (
+    "Divide the task into sub-tasks, and say which of them wait for which. Write the sub-tasks one a line, with their "
+    "numbers, then all edges, from START to END:\nNode:\n1: first sub-task\n2: second sub-task\nEdge: (START,1) (1,2) "
+    "(2,END)"
+)
+
+
+def worfbench(*, path: str | Path, split: str = "") -> Iterator[Task]:
+    """Tasks of the kind "workflow", whose `nodes` and `edges` are in the metadata; the axis is the number of sub-tasks.
+
+    Args:
+        path: rows with `conversations` (the published `gold_traj/…/graph_eval.json`), or with `task` and `gold_text`.
+
+    Raises:
+        DataError: the file or a row is wrong, or its gold has no edges, an edge to no sub-task, or a cycle.
+    """
+    return stream(path, lambda row: _workflow(row, split))
+
+
+def _workflow(row: DataRow, split: str) -> Task:
+    from concertino_bench.graders.workflow_match import read_workflow
+
+    asked, gold = _said(row) if row.column("conversations") else (row.text("task"), row.text("gold_text"))
+    nodes, edges = read_workflow(gold)
+    if not nodes or not edges:
+        raise row.error(
+            f"the gold {brief(gold)} has no sub-tasks or no edges; expected 'Node:' and 'Edge: (START,1) …'"
+        )
+    steps = [pair for pair in edges if not {*pair} & {*_MARKS}]
+    stranger = next((name for pair in edges for name in pair if name not in nodes and name not in _MARKS), None)
+    if stranger is not None:
+        raise row.error(f"the gold has an edge with {stranger}, which is no sub-task of {', '.join(nodes)}; correct it")
+    _refuse_cycle(row, nodes, steps)
+    metadata = {"nodes": dict(nodes), "edges": [[*pair] for pair in edges]} | rest(row, "source")
+    name = id_of("worfbench", row, "id")
+    question = f"{asked.strip()}\n\n{_FORM}"
+    return Task(name, question, (), "workflow", "nodes", len(nodes), split_of(row, split), metadata)
+
+
+def _said(row: DataRow) -> tuple[str, str]:
+    """What the user asked and the assistant answered last."""
+    last: dict[str, str] = {}
+    for turn in row.items("conversations"):
+        if not isinstance(turn, dict) or not isinstance(turn.get("content"), str):
+            row.wrong("conversations", "messages with 'role' and 'content'")
+        last[str(turn.get("role"))] = turn["content"]
+    if "user" not in last or "assistant" not in last:
+        row.wrong("conversations", "a message of the user and one of the assistant")
+    return last["user"], last["assistant"]
+
+
+def _refuse_cycle(row: DataRow, nodes: Mapping[str, str], edges: list[tuple[str, str]]) -> None:
+    try:
+        TopologicalSorter({node: [left for left, right in edges if right == node] for node in nodes}).prepare()
+    except CycleError as error:
+        raise row.error(f"the gold has a cycle ({' to '.join(error.args[1])}); expected none: correct it") from None

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from .grade_school import gold_of, plain_number
-from .rows import DataRow, brief, read_rows
+from .row_values import brief
+from .rows import DataRow, read_rows
 from .streaming import id_of
 
 _TEXT = ("output", "solution", "prediction", "response")

@@ -7,15 +7,17 @@ ids are found. Only then is the file read again, to say on which line the id was
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from concertino_bench.tasks.task import DataError, Task
 
-from .rows import DataRow, is_number, number_text, read_rows
+from .bad_rows import SkippedRows, allowed_now
+from .row_values import is_number, number_text
+from .rows import DataRow, read_rows
 
-Make = Callable[[DataRow], "Task | None"]
-"""Makes the task of a row; None where a row is none on purpose."""
+Make = Callable[[DataRow], "Task | Sequence[Task] | None"]
+"""Makes the task of a row, or several; None where a row is none on purpose."""
 
 
 class DataWarning(UserWarning):
@@ -28,8 +30,9 @@ def stream(path: str | Path, make: Make) -> Iterator[Task]:
     Raises:
         DataError: the file is missing or of another format; later, a row is wrong, or an id is there twice.
     """
-    rows = read_rows(path)
-    return distinct(rows, make, lambda: read_rows(path))
+    # One count for both readings, also where the second comes after the block of `skip_bad_rows`.
+    skipped = allowed_now()
+    return distinct(read_rows(path, skipped), make, lambda: read_rows(path, skipped))
 
 
 def distinct(rows: Iterable[DataRow], make: Make, again: Callable[[], Iterable[DataRow]]) -> Iterator[Task]:
@@ -41,17 +44,26 @@ def distinct(rows: Iterable[DataRow], make: Make, again: Callable[[], Iterable[D
         again: gives the rows once more.
 
     Raises:
-        DataError: a row is wrong, or its id is that of an earlier one.
+        DataError: a row is wrong, or its id is that of an earlier one, and `skip_bad_rows` does not allow it.
     """
+    return _distinct(rows, make, again, allowed_now())
+
+
+def _distinct(
+    rows: Iterable[DataRow], make: Make, again: Callable[[], Iterable[DataRow]], skipped: SkippedRows
+) -> Iterator[Task]:
     seen = Numbers()
     for row in rows:
-        task = _made(row, make)
-        if task is None:
+        try:
+            tasks = _made(row, make)
+            for task in tasks:
+                # The hash and not the id: 8 bytes per task, of which a file may have millions.
+                if not seen.add(hash(task.id)):
+                    _refuse_second(row, task.id, make, again())
+        except DataError as error:
+            skipped.leave_out(error)
             continue
-        # The hash and not the id: 8 bytes per task, of which a file may have millions.
-        if not seen.add(hash(task.id)):
-            _refuse_second(row, task.id, make, again())
-        yield task
+        yield from tasks
 
 
 class Numbers:
@@ -90,13 +102,14 @@ class Numbers:
         return at
 
 
-def _made(row: DataRow, make: Make) -> Task | None:
+def _made(row: DataRow, make: Make) -> Sequence[Task]:
     try:
-        task = make(row)
-        if task is not None:
+        made = make(row)
+        tasks = [] if made is None else [made] if isinstance(made, Task) else made
+        for task in tasks:
             # JSON can write half a surrogate pair, which no model server and no results file takes.
             "\n".join((task.id, task.question, *task.answers)).encode()
-        return task
+        return tasks
     except DataError:
         raise
     except UnicodeEncodeError as error:
@@ -110,10 +123,14 @@ def _refuse_second(row: DataRow, task_id: str, make: Make, rows: Iterable[DataRo
     for earlier in rows:
         if earlier.number >= row.number:
             return  # two ids with one hash
-        task = _made(earlier, make)
-        if task is not None and task.id == task_id:
+        try:
+            tasks = _made(earlier, make)
+        except DataError:
+            continue  # left out before
+        if any(task.id == task_id for task in tasks):
+            place = f"line {earlier.line}" if earlier.path == row.path else earlier.place
             raise row.error(
-                f"the id {task_id!r} is that of line {earlier.line} too; expected ids that differ: "
+                f"the id {task_id!r} is that of {place} too; expected ids that differ: "
                 "remove one of the rows, or change its id"
             )
 

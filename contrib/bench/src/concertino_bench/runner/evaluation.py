@@ -10,7 +10,8 @@ import hashlib
 import inspect
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,32 +32,43 @@ class Selection:
         options: keywords of its `load`.
         limit: at most so many; all by default.
         seed: draws them at random from the whole set instead of taking the first ones.
+        skip_bad: rows of its files that may be wrong; they are left out, each with a warning.
     """
 
     set: TaskSet
     options: Mapping[str, Any] = field(default_factory=dict)
     limit: int | None = None
     seed: int | None = None
+    skip_bad: int = 0
 
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> list[Task]:
         """The tasks.
 
         Raises:
             UsageError: the set has no such option, or cannot be read with it.
         """
+        # Imported here: most sets are generated, and an evaluation of them reads no file.
+        from concertino_bench.loaders import DataWarning, skip_bad_rows
+
+        with skip_bad_rows(self.skip_bad) as skipped:
+            try:
+                tasks = self._loaded()
+            except (TypeError, ValueError) as error:
+                hint = "; --skip-bad N leaves out up to N such rows" if skipped.refused else ""
+                raise UsageError(f"task set {self.set.name}: {error}{hint}") from error
+        for fault in skipped.errors:
+            warnings.warn(f"left out of {self.set.name}: {fault}", DataWarning, stacklevel=2)
+        return tasks
+
+    def _loaded(self) -> list[Task]:
         options = dict(self.options)
         if self.seed is None and self.limit is not None and "count" in inspect.signature(self.set.load).parameters:
             options.setdefault("count", self.limit)  # of a generator, which makes a hundred unless told otherwise
-        try:
-            loaded = self.set.load(**options)
-            if self.seed is not None and self.limit is not None:
-                # A hash of each id, not a shuffle: the order of a file's rows cannot change which tasks are drawn.
-                drawn = sorted(loaded, key=lambda task: _digest(f"{self.seed}:{task.id}"))
-                yield from drawn[: self.limit]
-            else:
-                yield from itertools.islice(loaded, self.limit)
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"task set {self.set.name}: {error}") from error
+        loaded = self.set.load(**options)
+        if self.seed is not None and self.limit is not None:
+            # A hash of each id, not a shuffle: the order of a file's rows cannot change which tasks are drawn.
+            return sorted(loaded, key=lambda task: _digest(f"{self.seed}:{task.id}"))[: self.limit]
+        return list(itertools.islice(loaded, self.limit))
 
 
 @dataclass(frozen=True)
@@ -125,6 +137,7 @@ class Evaluation:
                     "options": _plain(s.options),
                     "limit": s.limit,
                     "seed": s.seed,
+                    **({"skip_bad": s.skip_bad} if s.skip_bad else {}),
                 }
                 for s in self.selections
             ],

@@ -156,6 +156,7 @@ async def evaluate(
         chosen,
     )
     async with open_rollouts(on, work, slots=concurrency, env_from=env_from) as rollouts:
+        work.check_beginnings(tasks)
         with ResultsFile(out, header, tuple(redo)) as file:
             return await _Runner(evaluation, file, on_progress).run(tasks, rollouts)
 

@@ -55,7 +55,14 @@ SYSTEM = _table(
     summary={"type": "string"},
 )
 """A table [[systems]]."""
-TASKS = _table(("set",), set=_TEXT, options={"type": "object"}, limit=_COUNT, seed={"type": "integer"})
+TASKS = _table(
+    ("set",),
+    set=_TEXT,
+    options={"type": "object"},
+    limit=_COUNT,
+    seed={"type": "integer"},
+    skip_bad={"type": "integer", "minimum": 0},
+)
 """A table [[tasks]]."""
 FILE = _table(
     ("tasks", "systems"),
@@ -146,7 +153,7 @@ def make_selection(entry: Mapping[str, Any], sets: Mapping[str, TaskSet], where:
         for key, value in entry.get("options", {}).items()
     }
     _check_options(found, options, where)
-    return Selection(found, options, entry.get("limit"), entry.get("seed"))
+    return Selection(found, options, entry.get("limit"), entry.get("seed"), entry.get("skip_bad", 0))
 
 
 def find_set(name: str, sets: Mapping[str, TaskSet], where: str = "", folder: Path | None = None) -> TaskSet:

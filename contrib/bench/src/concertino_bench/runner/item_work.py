@@ -94,6 +94,27 @@ class ItemWork(Work):
         item = await self._item(order, key, task, self.sets.get(order.task["set"]))
         return RunResult(order.id, answer=item.answer, stop=item.stop, usage=item.usage, data=item.to_json())
 
+    def check_beginnings(self, tasks: Sequence[tuple[Task, TaskSet]]) -> None:
+        """See that every system can begin with a task of every set, before anybody is asked.
+
+        Raises:
+            UsageError: one cannot, such as a vote without members; names it.
+        """
+        seen: set[tuple[str, str]] = set()
+        for place, (task, home) in enumerate(tasks):
+            for system in self.evaluation.systems_of(place):
+                if (system.name, home.name) in seen:
+                    continue
+                seen.add((system.name, home.name))
+                try:
+                    pool, _, _ = self._met(system, task, home)
+                    self._leader(system, 0).stepped(task.question, pool=pool, budget=self.evaluation.budget)
+                except (ct.UsageError, ct.PoolError) as error:
+                    raise ct.UsageError(f"system {system.name}, task {task.id}: {error}") from error
+                except Exception:
+                    # A fault of its code, and not of what was asked for: it costs the items of this system alone.
+                    logger.debug("%s broke on %s", system.name, task.id, exc_info=True)
+
     async def aclose(self) -> None:
         """Close its own executor."""
         if self._own is not None:
@@ -106,11 +127,7 @@ class ItemWork(Work):
     async def _item(self, order: RunOrder, key: Key, task: Task, home: TaskSet | None) -> Item:
         system = self.systems[key.system]
         try:
-            world = home.world(task) if home is not None and home.world is not None else None
-            pool = self.pools[system.name]
-            if world is not None:
-                pool = pool.adding(*world.members())
-            pool, owners = self.evaluation.pool_of(system, pool, task)
+            pool, owners, world = self._met(system, task, home)
             run, record = await self._run(order, system, task, pool, world is None)
             async with PoolServices(self.executor, self.jury, f"grading-{order.id}") as desk:
                 grade = await self._grade(task, run, record, world, desk)
@@ -126,16 +143,7 @@ class ItemWork(Work):
         self, order: RunOrder, system: System, task: Task, pool: ct.Pool, resumable: bool
     ) -> tuple[ct.Run, ct.Trace | None]:
         """A run, and its whole trace if an earlier process had begun it."""
-        sampling = system.sampling or ct.Sampling()
-        seed = self.evaluation.seed if sampling.seed is None else sampling.seed
-        leader = ct.Orchestrator(
-            system.model,
-            system.strategy,
-            executor=self.executor,
-            sampling=sampling.with_(seed=seed + order.sample),
-            eager=system.eager,
-            arrange=system.shortlist,
-        )
+        leader = self._leader(system, order.sample)
         path = None if self.folder is None else self.folder / f"{order.id}.trace.jsonl"
         if path is not None and not resumable:
             # A world's state is not in the trace: replayed observations would meet a world in which nothing was done.
@@ -150,6 +158,29 @@ class ItemWork(Work):
             path.unlink(missing_ok=True)
             run, known = await run_once(leader, task.question, pool, path, run_id=order.id, budget=budget)
         return run, ct.Trace.load(path) if known and path is not None else None
+
+    def _met(
+        self, system: System, task: Task, home: TaskSet | None
+    ) -> tuple[ct.Pool, dict[str, str], TaskWorld | None]:
+        """The pool that a system meets in a task, whose description each member bears, and the task's world."""
+        world = home.world(task) if home is not None and home.world is not None else None
+        pool = self.pools[system.name]
+        if world is not None:
+            pool = pool.adding(*world.members())
+        return *self.evaluation.pool_of(system, pool, task), world
+
+    def _leader(self, system: System, sample: int) -> ct.Orchestrator:
+        """Who leads a sample of a system."""
+        sampling = system.sampling or ct.Sampling()
+        seed = self.evaluation.seed if sampling.seed is None else sampling.seed
+        return ct.Orchestrator(
+            system.model,
+            system.strategy,
+            executor=self.executor,
+            sampling=sampling.with_(seed=seed + sample),
+            eager=system.eager,
+            arrange=system.shortlist,
+        )
 
     def _shown(self, path: Path | None) -> str:
         """The path of a trace, relative to the folder of the results file where possible, so that both can be moved."""

@@ -79,12 +79,16 @@ class TaskSet:
         load: gives its tasks one by one; all of its arguments are keywords, and a missing file or a wrong row is a
             `DataError`.
         world: makes the world of a task; None where tasks have none.
+        file: which file it wants, as its owners call it; empty where it reads none.
+        source: where its owners publish it, with the licence; empty where nobody does.
     """
 
     name: str
     summary: str
     load: Callable[..., Iterator[Task]]
     world: Callable[[Task], TaskWorld] | None = None
+    file: str = ""
+    source: str = ""
 
 
 class DataError(ValueError):

@@ -239,12 +239,14 @@ class TaskSelection(Section):
         options: of the set.
         limit: greatest number of tasks.
         seed: draws them at random from the whole set.
+        skip_bad: wrong rows of its files that are left out, each with a warning; one more is an error.
     """
 
     set: str
     options: dict[str, Any] = Field(default_factory=dict)
     limit: Count | None = None
     seed: int | None = None
+    skip_bad: int = Field(default=0, ge=0)
 
 
 class TasksSection(Section):

@@ -4,7 +4,7 @@ A JSON Lines file gives one passage per line, as it stands. Documents are cut in
 lines, so that a passage is a run of whole paragraphs wherever a paragraph fits.
 
 Invariant: reading is deterministic (files in the order of their paths), every id occurs once, and nothing is left out
-in silence: a line or file that cannot be read is an error that names it.
+in silence: a line or file that cannot be read is an error that names it, and empty passages are counted in a warning.
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from concertino.core.logs import logger_of
+
 from concertino_search.errors import CorpusError
 from concertino_search.options import PASSAGE_CHARS
 
 from .passages import Passage
+
+logger = logger_of("search")
 
 SUFFIXES = (".jsonl", ".ndjson", ".txt", ".text", ".md", ".markdown", ".html", ".htm")
 _LINE_FILES = (".jsonl", ".ndjson")
@@ -74,12 +78,17 @@ def read_corpus(path: Path, *, passage_chars: int = PASSAGE_CHARS) -> Iterator[P
         CorpusError: names the file and the line that cannot be used, or an id that occurs twice.
     """
     seen: dict[bytes, str] = {}
+    empty: list[str] = []
     files = corpus_files(path)
     for file in files:
         name = file.relative_to(path).as_posix() if path.is_dir() else file.name
         prefix = name if len(files) > 1 else ""
         found = _lines(file, prefix) if file.suffix.lower() in _LINE_FILES else _document(file, name, passage_chars)
         for passage, where in found:
+            if not passage.indexed.strip():
+                # Published corpora have some, which no search could find.
+                empty.append(where)
+                continue
             # Hashes, so that the memory for ids does not grow with their length.
             key = hashlib.blake2b(passage.id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
             if key in seen:
@@ -88,6 +97,9 @@ def read_corpus(path: Path, *, passage_chars: int = PASSAGE_CHARS) -> Iterator[P
             yield passage
     if not seen:
         raise CorpusError(f"corpus {path}: it holds no passage")
+    if empty:
+        count = f"{len(empty)} passages" if len(empty) > 1 else "1 passage"
+        logger.warning("corpus %s: %s without text left out, the first at %s", path, count, empty[0])
 
 
 def _text_of(file: Path) -> str:
@@ -119,9 +131,8 @@ def _line(raw: bytes, where: str, default_id: str) -> Passage:
     if not isinstance(data, dict):
         raise CorpusError(f'{where}: {type(data).__name__}; expected an object such as {{"id": …, "text": …}}')
     text = _field(data, _TEXT_KEYS, where)
-    if text is None or not text.strip():
-        what = "is empty" if text is not None else f"is missing; the line has {', '.join(map(repr, data)) or 'no keys'}"
-        raise CorpusError(f"{where}: 'text' {what}")
+    if text is None:
+        raise CorpusError(f"{where}: 'text' is missing; the line has {', '.join(map(repr, data)) or 'no keys'}")
     title = _field(data, ("title",), where) or ""
     given = next((data[key] for key in _ID_KEYS if data.get(key) is not None), default_id)
     if isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip():
