@@ -73,7 +73,7 @@ def test_every_example_is_shown_on_a_page() -> None:
 
 
 def test_no_page_names_a_member_of_the_package_that_is_not_there() -> None:
-    """`concertino.Name` and `ct.Name` in the text are names that exist, or loggers."""
+    """`concertino.Name` and `ct.Name` in the text are names that exist, loggers, or attributes of spans."""
     import concertino
     import concertino.core.logs
 
@@ -81,6 +81,8 @@ def test_no_page_names_a_member_of_the_package_that_is_not_there() -> None:
     named = {(page_id(page), name) for page in PAGES for name in pattern.findall(page.read_text(encoding="utf-8"))}
     packages = {path.stem for path in Path(concertino.__file__).parent.iterdir() if not path.stem.startswith("_")}
     packages |= {name.removeprefix("concertino.") for name in logging.root.manager.loggerDict}
+    spans = (EXAMPLES.parents[1] / "contrib" / "otel" / "src").rglob("*.py")
+    packages |= {name for file in spans for name in re.findall(r'"concertino\.(\w+)', file.read_text(encoding="utf-8"))}
     missing = {(page, name) for page, name in named if not (name in packages or hasattr(concertino, name))}
     assert missing - {(page, "toml") for page, _ in missing} == set()
 

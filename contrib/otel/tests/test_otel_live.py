@@ -12,6 +12,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
+from concertino.plugins import default_manager
 from concertino.testing import ScriptedModel
 from concertino_otel import spans as current
 from concertino_otel.ids import read_traceparent, span_id, trace_id
@@ -38,7 +39,10 @@ def no_shipper_stays(monkeypatch: pytest.MonkeyPatch) -> Any:
     from concertino_otel import shipping
 
     monkeypatch.setattr(shipping, "_shippers", [])
+    # The plugins of a process are found once; each test here has a settings file of its own.
+    default_manager.cache_clear()
     yield
+    default_manager.cache_clear()
     for shipper in shipping._shippers:
         shipper.close(5)
 

@@ -176,3 +176,9 @@ async def test_deleting_a_run_deletes_how_far_it_was_sent(tmp_path: Path) -> Non
 
 def files_in(folder: Path) -> set[str]:
     return {file.name for file in folder.iterdir()}
+
+
+def test_a_key_in_a_header_is_a_secret_from_then_on() -> None:
+    options = Options.of({}, {"OTEL_EXPORTER_OTLP_HEADERS": "x-api-key=canary-4711-canary,accept=text"})
+    assert options.headers["x-api-key"] == "canary-4711-canary"
+    assert "canary" not in ct.without_secrets("sent with canary-4711-canary")

@@ -28,4 +28,4 @@ async def main(place: str, folder: str) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as traces:
-        asyncio.run(main(sys.argv[1], traces))
+        asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "local", traces))

@@ -64,7 +64,9 @@ async def before_call(hooks: Hooks, spec: ToolSpec, arguments: Any, call_id: str
         TypeError: a hook returned something else.
     """
     for hook in hooks:
-        answer = hook(spec=spec, arguments=arguments, call_id=call_id, run_id=run_id)
+        # A plain function, given to `Executor.open`, has no `Hook` around it that leaves out what it does not take.
+        more = {"run_id": run_id} if getattr(hook, "leaves_out", False) else {}
+        answer = hook(spec=spec, arguments=arguments, call_id=call_id, **more)
         if inspect.isawaitable(answer):
             answer = await answer
         if isinstance(answer, Observation):

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import pluggy
 
@@ -122,6 +122,8 @@ class Hook:
     function: Callable[..., Any]
     package: str
     provider: str = ""
+    leaves_out: ClassVar[bool] = True
+    """It may be called with all arguments of its specification; the function is given those that it takes."""
 
     def __call__(self, **arguments: Any) -> Any:
         """What the implementation returns; an awaitable where it does.

@@ -207,7 +207,8 @@ def test_mathematics_that_is_a_bomb_ends_at_the_limit_in_a_process_of_its_own(
 def test_the_worker_of_mathematics_has_a_bound_on_its_memory() -> None:
     comparer = Comparer(20.0, 1)
     try:
-        assert comparer.compare(["1"], "2") == (False, "2", "")
+        seen = comparer.compare(["1"], "2")
+        assert (seen.equal, seen.found, seen.trouble) == (False, "2", "")
         (worker,) = comparer._idle
         assert 0 < resource.prlimit(worker.process.pid, resource.RLIMIT_AS)[0] <= 1 << 30
     finally:

@@ -379,6 +379,8 @@ READERS = {
     "providers/search/src/concertino_search/web/backends.py": _NAMES,
     "providers/vllm/src/concertino_vllm/executable.py": _SETTINGS,
     "providers/vllm/src/concertino_vllm/settings.py": _CHILD,
+    "contrib/otel/src/concertino_otel/options.py": _SETTINGS,
+    "contrib/otel/src/concertino_otel/spans.py": _SETTINGS,
     "contrib/train/src/concertino_train/factories/models.py": _SETTINGS,
     "contrib/train/src/concertino_train/running/quiet.py": _SETTINGS,
     "contrib/train/src/concertino_train/running/ranks.py": _SETTINGS,

@@ -3,6 +3,7 @@ r"""Mathematics by our own judge: kinds of answers and of replies, each from bot
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from concertino_bench import Task
@@ -360,5 +361,6 @@ def test_a_formula_that_ends_too_early_or_too_late_is_not_read_in_part(answer: s
 
 
 def test_a_judge_that_does_not_exist_is_refused() -> None:
+    unknown: Any = "sympy"
     with pytest.raises(ValueError, match="expected one of both, own, math-verify"):
-        Mathematics(judge="sympy")  # type: ignore[arg-type]
+        Mathematics(judge=unknown)

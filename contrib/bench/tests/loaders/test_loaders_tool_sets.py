@@ -140,8 +140,9 @@ def test_when2call_as_a_choice_has_the_published_replies_in_an_order_that_the_se
     assert {task.answer for task in tasks} == set("ABCD")
     for task in tasks:
         assert task.metadata["choices"]["ABCD".index(task.answer)] == "Which?"
+    unknown: Any = "letters"
     with pytest.raises(DataError, match="form='letters'; expected 'calls' or 'choice'"):
-        when2call(path="x", form="letters")  # type: ignore[arg-type]
+        when2call(path="x", form=unknown)
 
 
 # -- calls that use earlier results ------------------------------------------------------------------------------------

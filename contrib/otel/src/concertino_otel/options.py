@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 from urllib.parse import unquote, urlsplit
 
-from concertino import ProviderSettings, UsageError
+from concertino import ProviderSettings, UsageError, keep_headers
 
 from .conventions import DEFAULT_DIALECT, DIALECTS, Dialect
 
@@ -68,13 +68,15 @@ class Options:
         content = _one_of(given, "content", CONTENTS, _CAPTURE.get(captured, "none"))
         signals: tuple[Signal, ...] = ("traces", "logs") if content in ("events", "both") else ("traces",)
         service = _text(given, "service", environ.get("OTEL_SERVICE_NAME", "concertino"))
+        headers = _pairs(environ.get("OTEL_EXPORTER_OTLP_HEADERS", ""))
+        keep_headers(headers)
         return cls(
             url=_text(given, "url", environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")),
             semconv=_one_of(given, "semconv", DIALECTS, "genai-0.1" if newest else DEFAULT_DIALECT),
             content=content,
             signals=_signals(given, signals),
             resource={**_pairs(environ.get("OTEL_RESOURCE_ATTRIBUTES", "")), "service.name": service},
-            headers=_pairs(environ.get("OTEL_EXPORTER_OTLP_HEADERS", "")),
+            headers=headers,
             exit_seconds=_seconds(given, "exit_seconds", 5.0),
         ).checked(given.where if "url" in given else "OTEL_EXPORTER_OTLP_ENDPOINT")
 

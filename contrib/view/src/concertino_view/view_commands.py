@@ -58,7 +58,7 @@ def html_command(trace: str, output: Path | None, folder: Path | None, as_json: 
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @common_options
 def view_command(folder: Path | None, port: int, opens: bool, as_json: bool) -> None:
-    """Look at the runs of FOLDER in a browser, by default those of the settings, until Ctrl-C.
+    """Look at the runs of a FOLDER in a browser, by default those of the settings, until Ctrl-C.
 
     The page is for this machine and for whoever has the printed address. It follows runs that are under way, and
     compares two. It changes nothing.
