@@ -89,8 +89,9 @@ def test_one_bad_row_more_than_allowed_is_an_error_that_says_how_many_were_allow
         ("rows.csv", b'question,answer\na,"never closed\nb,c\n'),
         ("rows.csv", b"question,question\na,b\n"),
         ("rows.jsonl", b""),
-        ("rows.jsonl.gz", gzip.compress(lines(*[GOOD] * 99))[:60]),
+        ("rows.jsonl.gz", gzip.compress(lines(*[GOOD] * 99), mtime=0)[:60]),
     ],
+    ids=["a list that breaks off", "an open quote", "a name twice", "no row", "gzip that is cut off"],
 )
 def test_what_is_wrong_with_a_whole_file_is_never_left_out(name: str, content: bytes, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
