@@ -16,6 +16,8 @@ from heapq import heappop, heappush
 from itertools import count
 from weakref import WeakKeyDictionary, ref
 
+from .isolation.stall import WATCHER
+
 SLICE, RUN_SLICE = 0.005, 0.0015
 """Seconds of a pass of the loop after which no call begins, and after which no run takes a step. With few runs half
 done, little memory is touched and collected again and again."""
@@ -69,6 +71,8 @@ class Turns:
         loop = self._loop()
         assert loop is not None, "turns are taken on their running loop"
         now = loop.time()
+        if now >= WATCHER.due:
+            WATCHER.make_room()
         late = now - self._began > _slice_of(place)
         if late and not self._looking:
             # Nobody looked when the loop began another pass, as long as there was time: to look costs a callback a

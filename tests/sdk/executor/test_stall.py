@@ -14,6 +14,7 @@ import pytest
 from concertino.executor import Executor, Limits, call
 from concertino.executor.isolation import stall
 from concertino.executor.isolation.stall import THREAD_NAME, WATCHER
+from concertino.executor.turns import CALL, Turns
 from waiting import wait_until
 
 from .lag import lag_of_the_loop
@@ -160,3 +161,32 @@ async def test_an_executor_with_little_patience_is_watched_from_its_beginning_be
         await asyncio.sleep(0.2)  # the thread sleeps as long as the patient one lets it
         await impatient.run([ct.Call("careless")], ct.Pool.of(careless))
         await wait_until(lambda: impatient.health()["stalls"])
+
+
+async def test_a_loop_that_never_waits_leaves_the_interpreter_to_the_watch_when_it_is_due() -> None:
+    async with Executor() as executor:
+        await executor.run([ct.Call("quick")], ct.Pool.of(quick))
+        turns, waits = Turns.of(asyncio.get_running_loop()), []
+
+        def make_room() -> None:
+            began = time.monotonic()
+            stall._Watcher.make_room(WATCHER)
+            waits.append(time.monotonic() - began)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(WATCHER, "make_room", make_room)
+            until = time.monotonic() + 0.4
+            while time.monotonic() < until:
+                turns.ask(CALL)
+                await asyncio.sleep(0)
+        # One for each look, about every 50 ms; a machine with other work may miss some.
+        assert 1 <= len(waits) <= 10
+
+
+def test_waiting_for_the_watch_ends_although_it_does_not_come() -> None:
+    watcher = stall._Watcher()  # without a thread
+    watcher.due = 0.0
+    began = time.monotonic()
+    watcher.make_room()
+    assert time.monotonic() - began < 2
+    assert watcher.due == float("inf")  # and is not waited for again before the thread has said when it is due

@@ -136,6 +136,25 @@ def busy(turn: int) -> Iterator[str]:
     yield "<answer>done</answer>"
 
 
+async def test_a_loop_waits_for_the_stall_watch_when_that_is_due_and_once(
+    turns: Turns, loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = []
+
+    class Watch:
+        due = 1.0
+
+        def make_room(self) -> None:
+            waited.append(loop.now)
+            self.due = float("inf")
+
+    monkeypatch.setattr(turns_module, "WATCHER", Watch())
+    for now in (0.0, 0.999, 1.0, 1.001):
+        loop.now = now
+        turns.ask(0)
+    assert waited == [1.0]
+
+
 @pytest.mark.parametrize("shared", [False, True])
 async def test_many_runs_at_once_all_end_on_one_thread_and_nobody_is_blamed(
     shared: bool, caplog: pytest.LogCaptureFixture

@@ -5,6 +5,10 @@ way on it. When no answer comes for `patience` seconds, the task that is running
 looked up, and the source line it is at is read from the interpreter's frames. Blocking code cannot be stopped from
 outside; the executor moves the member to a thread of its own, so that it happens once.
 
+A busy loop gives the interpreter up thousands of times per second, each time for so short that a thread which waits for
+it wakes, finds it taken and waits again. That made the loop 1.4 times slower until the thread had its turn, tens of
+milliseconds later. So a busy loop sees when the thread is due, and waits until it has looked.
+
 Invariant: a member is blamed only for its own time. It is not blamed while the thread waits for a processor, while the
 garbage collector works, or while concertino itself works in the task of a call.
 """
@@ -13,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import sys
 import sysconfig
 import threading
@@ -27,6 +32,8 @@ Culprit = TypeVar("Culprit")
 THREAD_NAME = "concertino:stall-watch"
 _SHORTEST, _USUAL = 0.02, 0.05
 """Seconds between two looks: at least, and while there is nothing to watch."""
+_ROOM, _LATE = 0.001, 0.0002
+"""Seconds for which a busy loop waits for the thread at most, and by which the thread is late before a loop waits."""
 _IDLE_SECONDS = 1.0
 """Seconds for which the thread stays after the last executor was closed: the next run begins without starting one."""
 _PACKAGE = f"{Path(__file__).parents[2]}/"
@@ -174,7 +181,11 @@ def pause_of(patience: float) -> float:
 
 
 class _Watcher:
-    """The thread that watches all loops of the process; it lives while there is something to watch."""
+    """The thread that watches all loops of the process; it lives while there is something to watch.
+
+    Attributes:
+        due: when the thread wants the interpreter and may not get it, on the monotonic clock; infinite while it works.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -182,6 +193,9 @@ class _Watcher:
         self._thread: threading.Thread | None = None
         self._pause = _USUAL
         self._sooner = threading.Event()
+        self.due = math.inf
+        self._looked = threading.Lock()
+        self._looked.acquire()
         self._collecting = 0.0
         self._collection_began = 0.0
 
@@ -208,12 +222,22 @@ class _Watcher:
                 if not watched.watches:
                     del self._loops[watch.loop]
 
+    def make_room(self) -> None:
+        """Leave the interpreter to the thread until it has looked. Called on a busy loop when the thread is due."""
+        self.due = math.inf  # waited for once: where the processors are taken, it may not come in this time either
+        self._looked.acquire(blocking=False)  # an earlier look that nobody waited for
+        self._looked.acquire(timeout=_ROOM)
+
     def _watch(self) -> None:
         gc.callbacks.append(self._collects)
         try:
             unused_since = time.monotonic()
             while True:
+                if self._looked.locked():
+                    self._looked.release()
+                self.due = time.monotonic() + self._pause + _LATE
                 self._sooner.wait(self._pause)
+                self.due = math.inf
                 with self._lock:
                     self._sooner.clear()
                     for loop in [loop for loop in self._loops if loop.is_closed()]:

@@ -187,7 +187,7 @@ class _Runner:
                 key, task = self.ordered.pop(result.id)
                 item = item_of(result) or Item.of_failure(key, task, result.detail)
                 # Not caught: what cannot be written would be paid for and lost, so it ends all work.
-                self.file.append(item)
+                self.file.append(item, result.data if result.status == "done" else None)
                 self.fresh += 1
                 self._count(item)
                 self._tell(item)

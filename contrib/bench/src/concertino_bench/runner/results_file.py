@@ -60,15 +60,19 @@ class ResultsFile:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def append(self, item: Item) -> None:
+    def append(self, item: Item, data: Mapping[str, Any] | None = None) -> None:
         """Write an item.
+
+        Args:
+            item: the item.
+            data: the item as JSON, where that is at hand.
 
         Raises:
             ValueError: there is one with this key.
         """
         if item.key in self.items:
             raise ValueError(f"{self.path} has an item {item.key} already")
-        self._write({"t": "item", **item.to_json()})
+        self._write({"t": "item", **(data or item.to_json())})
         self.items[item.key] = item
 
     def close(self) -> None:

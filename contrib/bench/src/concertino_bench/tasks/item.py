@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from concertino import Observation, Status, Usage
-from concertino.core.events import CallEnded, Replied
+from concertino.core.events import CallEnded, Replied, RunStarted
 
 from .grade import Grade, Verdict
 from .task import Task
@@ -260,7 +260,8 @@ def _shortened(answer: str | None) -> str | None:
 def _first(run: Run, pool: Pool, owners: Mapping[str, str]) -> str:
     called = next((round_.plan.calls[0].name for round_ in run.rounds if round_.plan.calls), "")
     # A shortlist shows members under other names than the pool of the task.
-    names = {alias: name for name, alias in run.trace.setup.get("aliases", {}).items()}
+    setup = next((event.setup for event in run.events if isinstance(event, RunStarted)), {})
+    names = {alias: name for name, alias in setup.get("aliases", {}).items()}
     spec = pool.find(names.get(called, called))
     return owners.get(spec.name, spec.name) if spec is not None else ""
 
