@@ -14,16 +14,20 @@ runtime      what all executions share            turns           who may work i
 isolation/   threads, processes, orphans, stalls  outward/        members for other programs
 """
 
-from concertino.core.bounded_pipe import BoundedLines, TooMuchOutput, run_bounded
-from concertino.core.child_environment import child_environment, only_child_environment
+from typing import TYPE_CHECKING, Any
 
 from .breaker import BreakerPolicy
 from .executor import Executor
-from .isolation.child_process import ChildProcess, awaitable
 from .limits import Limits
 from .plan_run import PlanRun
 from .retry import RetryPolicy
 from .scope import Duplicates, Memory, Scope
+
+if TYPE_CHECKING:
+    from concertino.core.bounded_pipe import BoundedLines, TooMuchOutput, run_bounded
+    from concertino.core.child_environment import child_environment, only_child_environment
+
+    from .isolation.child_process import ChildProcess, awaitable
 
 __all__ = [
     "BoundedLines",
@@ -42,3 +46,27 @@ __all__ = [
     "only_child_environment",
     "run_bounded",
 ]
+
+_HOME_OF = {
+    "BoundedLines": "concertino.core.bounded_pipe",
+    "ChildProcess": "concertino.executor.isolation.child_process",
+    "TooMuchOutput": "concertino.core.bounded_pipe",
+    "awaitable": "concertino.executor.isolation.child_process",
+    "child_environment": "concertino.core.child_environment",
+    "only_child_environment": "concertino.core.child_environment",
+    "run_bounded": "concertino.core.bounded_pipe",
+}
+"""Names that are imported at their first use: most runs start no other program."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

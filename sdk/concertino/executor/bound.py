@@ -18,13 +18,14 @@ from concertino.members.specs import AgentSpec, ModelSpec, ToolSpec
 
 from .breaker import Breaker, BreakerPolicy
 from .gates import AdaptiveGate, Gate
-from .isolation.processes import Workers
 from .isolation.threads import LoopThread
 from .retry import RetryBudget
 from .runtime import Runtime
 
 if TYPE_CHECKING:
     from concertino.core.model import Model
+
+    from .isolation.processes import Workers
 
 _NONE: Mapping[str, ToolSpec] = MappingProxyType({})
 _CONTAINERS = (dict, list)
@@ -179,6 +180,8 @@ class BoundTool(Bound):
 
     def _chosen_way(self) -> Callable[[BoundTool, Invocation], Coroutine[Any, Any, Any]]:
         if self.isolation == "process":
+            from .isolation.processes import Workers  # ten modules that few runs need
+
             self._workers = Workers(self.name, self.spec.function, self.spec.env_from)
             return BoundTool._in_process
         if not self.spec.is_async:

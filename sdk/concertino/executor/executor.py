@@ -42,7 +42,6 @@ from .limits import Limits
 from .model_call import StreamListener, ask_model
 from .plan_run import PlanRun
 from .retry import RetryPolicy
-from .routes import Route, ask_in_turn
 from .runtime import Deadlines, Runtime, UnderWay
 from .scope import Duplicates, Memory, Scope, Sink
 from .turns import Turns
@@ -249,6 +248,8 @@ class Executor:
             return ask_model(self, scope, chosen, request, name, parent, role, fresh, listener, seconds, checked)
 
         if isinstance(spec, RouterSpec):
+            from .routes import Route, ask_in_turn
+
             route = Route(self.bindings, scope, spec, request)
             return await ask_in_turn(route, ask, call_id, fresh, parent.deadline if parent else scope.deadline)
         return await ask(spec, call_id, fresh)

@@ -26,7 +26,6 @@ from concertino.executor.model_call import StreamListener
 from concertino.executor.turns import Turns
 from concertino.pool.pool import Pool
 from concertino.strategies import Act, Ask, Done, Machine
-from concertino.traces import JournalSink, TraceMemory
 
 from .eager import EagerDispatcher
 from .run import Run, collect_rounds
@@ -35,6 +34,7 @@ from .run_input import PLAIN_INPUT, RunInput
 if TYPE_CHECKING:
     from concertino.executor.guarding import Guarding
     from concertino.executor.text_teller import TextTeller
+    from concertino.traces import JournalSink
 
     from .answer_type import AnswerType
     from .guards import RunGuards
@@ -545,8 +545,11 @@ class RunLoop:
             machine.observe(observations, scope.remaining(self.budget, self.rounds - step.round))
 
     def _was_planned(self, step: Act) -> bool:
-        memory = self.memory
-        return isinstance(memory, TraceMemory) and memory.planned(step.round)
+        if self.memory is None:
+            return False
+        from concertino.traces import TraceMemory
+
+        return isinstance(self.memory, TraceMemory) and self.memory.planned(step.round)
 
     def end(self, done: Done) -> None:
         """Record the end."""

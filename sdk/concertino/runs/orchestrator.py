@@ -38,9 +38,6 @@ from concertino.pool.pool import Pool
 from concertino.strategies import Machine, Strategy, TaskContext
 from concertino.strategies.base.frame import Frame, instructions_text
 from concertino.strategies.built_in import ALONE, DEFAULT_STRATEGY, installed_strategy
-from concertino.traces import Durability, JournalSink, Trace, TraceMemory
-from concertino.traces.records import first_record, last_record
-from concertino.traces.trace import header
 
 from .action_space import ActionSpace, action_space
 from .handle import RunHandle, forget_request
@@ -67,6 +64,7 @@ if TYPE_CHECKING:
     from concertino.executor.guarding import Guarding
     from concertino.members.guards import Guard
     from concertino.pool.orchestrator_agent import Instructions, OrchestratorAgent
+    from concertino.traces import Durability, JournalSink, Trace, TraceMemory
 
     from .session import Session, SessionHold
 
@@ -270,6 +268,9 @@ class Orchestrator(Generic[OutputT]):
             # The trace file comes last: a run that is refused above leaves no file.
             sink = None
             if target is not None:
+                from concertino.traces import JournalSink
+                from concertino.traces.trace import header
+
                 if noted := before_run(pool, run_id, target):
                     setup["noted"] = noted
                 sink = JournalSink.create(target, header(run_id), durability)
@@ -442,6 +443,9 @@ class Orchestrator(Generic[OutputT]):
         """
         path = path_of("path", path)
         if finished == "recall":
+            from concertino.traces import TraceMemory
+            from concertino.traces.records import last_record
+
             last = last_record(path)
             if last is not None and is_over(last):
                 known, memory = TraceMemory.of_file(path)
@@ -468,7 +472,9 @@ class Orchestrator(Generic[OutputT]):
         Args:
             stream_text: as for `start`.
         """
+        from concertino.traces import JournalSink
         from concertino.traces.journal import Journal
+        from concertino.traces.records import first_record
 
         target = path_of("path", path)
         first = first_record(target)

@@ -20,7 +20,6 @@ from concertino.executor.model_call import refused_attachments
 from concertino.members.specs import ToolSpec
 from concertino.pool.live import LivePool
 from concertino.pool.pool import Pool
-from concertino.traces import TraceStore
 
 if TYPE_CHECKING:
     from concertino.members.guards import Guard
@@ -124,6 +123,8 @@ def trace_path(trace: object, run_id: str) -> Path:
     # An id may come from outside, over a network maybe.
     if not isinstance(run_id, str) or Path(run_id).name != run_id:
         raise UsageError(f"run_id={run_id!r}: expected a text that can name a file of {path}, without '/'")
+    from concertino.traces import TraceStore
+
     return TraceStore(path).path_for(run_id)
 
 

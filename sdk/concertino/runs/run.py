@@ -20,8 +20,6 @@ from concertino.core.events import Asked, Attached, CallEnded, Event, Planned, R
 from concertino.core.observation import Observation, Status
 from concertino.core.plan import Plan
 from concertino.core.usage import Usage
-from concertino.traces import JournalSink, Trace
-from concertino.traces.trace import header
 
 from .packed import PackedEvents
 
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from concertino.core.format_issue import FormatIssue
+    from concertino.traces import Trace
 
     # The default lets `Run` alone stand for a run with any output.
     OutputT = TypeVar("OutputT", default=Any)
@@ -206,6 +205,8 @@ class Run(Generic[OutputT]):
     @cached_property
     def trace(self) -> Trace:
         """The record of the run."""
+        from concertino.traces import Trace
+
         return Trace.of_events(self.events, self.path)
 
     @property
@@ -235,6 +236,9 @@ class Run(Generic[OutputT]):
         Raises:
             JournalError: the file exists already, or cannot be written.
         """
+        from concertino.traces import JournalSink
+        from concertino.traces.trace import header
+
         sink = JournalSink.create(path, header(self.id))
         try:
             for event in self.events:

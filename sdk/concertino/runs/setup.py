@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from concertino.core.approval import Decision, as_decision
 from concertino.core.budget import Budget
@@ -17,11 +17,12 @@ from concertino.core.errors import BudgetError, TraceError, UsageError
 from concertino.core.model import Sampling
 from concertino.strategies import Strategy
 from concertino.strategies.built_in import installed_strategy
-from concertino.traces import Trace, TraceMemory
-from concertino.traces.facts import FACTS_WITHOUT
-from concertino.traces.records import TraceReading
 
 from .run_input import RunInput
+
+if TYPE_CHECKING:
+    from concertino.traces import Trace, TraceMemory
+    from concertino.traces.records import TraceReading
 
 RESUMABLE = ("cancelled", "crashed", "suspended")
 """Reasons of a recorded end after which a run may be resumed."""
@@ -59,6 +60,10 @@ class ReopenedTrace:
             TraceError: the run is over, or as `Trace.load`.
             UsageError: a decision is about a call that does not wait.
         """
+        from concertino.traces import TraceMemory
+        from concertino.traces.facts import FACTS_WITHOUT
+        from concertino.traces.records import TraceReading
+
         reading = TraceReading(self._path, without=FACTS_WITHOUT, keep=0)
         self.trace, self.memory = TraceMemory.of_reading(reading)
         self.chosen = decisions_about(self.trace, self._decisions)

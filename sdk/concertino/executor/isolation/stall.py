@@ -16,10 +16,10 @@ garbage collector works, or while concertino itself works in the task of a call.
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import math
 import sys
-import sysconfig
 import threading
 import time
 from collections.abc import Callable
@@ -39,8 +39,6 @@ _IDLE_SECONDS = 1.0
 _PACKAGE = f"{Path(__file__).parents[2]}/"
 _TESTING = f"{_PACKAGE}testing/"
 """The fakes stand for plugins."""
-_STDLIB = sysconfig.get_path("stdlib")
-_SITE = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 _LOOP = frozenset({"_run_once", "run_forever", "run_until_complete"})
 
 
@@ -271,18 +269,27 @@ WATCHER = _Watcher()
 """The one of this process."""
 
 
+@functools.cache
+def _installed() -> tuple[str, tuple[str, ...]]:
+    """The folders of Python's own library and of installed packages, which may lie inside of it."""
+    import sysconfig  # 3 ms, and most processes never see a stall
+
+    return sysconfig.get_path("stdlib"), tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+
+
 def runs_foreign_code(frame: FrameType | None) -> bool:
     """Whether code of a plugin or program is under way in what an event loop runs now.
 
     Args:
         frame: the innermost one of the loop's thread.
     """
-    if frame is not None and frame.f_code.co_filename == f"{_STDLIB}/ssl.py":
+    library, site = _installed()
+    if frame is not None and frame.f_code.co_filename == f"{library}/ssl.py":
         return False  # reading the certificates of the system, which the first secure connection does
     while frame is not None and not _is_loop(frame):
         file = frame.f_code.co_filename
         is_ours = file.startswith(_PACKAGE) and not file.startswith(_TESTING)
-        is_library = file.startswith((_STDLIB, "<frozen ")) and not file.startswith(_SITE)
+        is_library = file.startswith((library, "<frozen ")) and not file.startswith(site)
         if not is_ours and not is_library:
             return True
         frame = frame.f_back
@@ -291,10 +298,10 @@ def runs_foreign_code(frame: FrameType | None) -> bool:
 
 def _is_loop(frame: FrameType) -> bool:
     """Whether it is the loop itself, which runs what is inside of it."""
-    file = frame.f_code.co_filename
-    if file == f"{_STDLIB}/asyncio/base_events.py":
+    file, (library, _) = frame.f_code.co_filename, _installed()
+    if file == f"{library}/asyncio/base_events.py":
         return frame.f_code.co_name in _LOOP
-    return file == f"{_STDLIB}/asyncio/runners.py"
+    return file == f"{library}/asyncio/runners.py"
 
 
 def seconds_without_processor(thread: int) -> float:

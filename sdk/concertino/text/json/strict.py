@@ -19,6 +19,8 @@ from .errors import ReadingCode, ReadingError, refusal
 from .limits import MAX_DEPTH, MAX_INTEGER_DIGITS, MAX_STRICT_CHARS
 from .problems import duplicate_key, latex_escape, lone_surrogate, not_finite, nul, too_deep, too_many_digits
 
+FINAL = frozenset({"latex-escape", "lone-surrogate", "nul", "too-deep", "too-large"})
+"""Refusals that know their place and that no repair can lift."""
 _BLANK = re.compile(r"[ \t\n\r]*+")
 # Every digit is mapped to 0, so one search in C finds any run of digits that is too long.
 _LONG_RUN = b"0" * (MAX_INTEGER_DIGITS + 1)
