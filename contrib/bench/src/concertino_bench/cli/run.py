@@ -244,7 +244,7 @@ def _evaluation(file: Path | None, options: dict[str, Any]) -> tuple[Evaluation,
     from concertino_bench.tasks.unseen import parse_drawn
 
     sets = installed_task_sets()
-    selections = [_selection(text, sets) for text in options["tasks"]]
+    selections = [selection_of(text, sets) for text in options["tasks"]]
     systems = [_system(text) for text in options["systems"]]
     pool_file, concurrency = options["pool"], options["concurrency"]
     if file is not None:
@@ -275,7 +275,7 @@ def _evaluation(file: Path | None, options: dict[str, Any]) -> tuple[Evaluation,
     return replace(evaluation, **plain), pool, concurrency or 16
 
 
-def _selection(text: str, sets: dict[str, TaskSet]) -> Selection:
+def selection_of(text: str, sets: dict[str, TaskSet]) -> Selection:
     """`masbench/depth,level=4,limit=100`, or the TOML file that declares tasks."""
     from concertino_bench.runner.files import make_selection
 
