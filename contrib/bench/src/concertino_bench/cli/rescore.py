@@ -140,17 +140,19 @@ def summary_of(found: Rescored, notes: Sequence[str]) -> dict[str, Any]:
 
 
 def _systems(found: Rescored) -> dict[str, dict[str, Any]]:
+    from concertino_bench.tasks.item import REWARD
+
     told: dict[str, dict[str, Any]] = {}
     for system in found.before.systems:
         items = [item for item in found.items.values() if item.key.system == system]
-        names = sorted({name for item in items for name in item.values if name.startswith("reward ")})
+        names = sorted({name for item in items for name in item.values if name.startswith(REWARD)})
         columns = {name: [item.values[name] for item in items if name in item.values] for name in names}
         told[system] = {
             "right": sum(item.right for item in items),
             "done": len(items),
             "changed": found.changed(system),
             "rewards": {
-                name.removeprefix("reward "): sum(column) / len(column)
+                name.removeprefix(REWARD): sum(column) / len(column)
                 for name, column in columns.items()
                 if ":" not in name
             },

@@ -26,7 +26,7 @@ from concertino_bench.runner.item_work import calls_of
 from concertino_bench.runner.results_file import ResultsFile
 from concertino_bench.runner.services import choose_graders
 from concertino_bench.tasks.grade import Grade, Grader, Submission, TextGrader, Verdict
-from concertino_bench.tasks.item import Item, Key, shortened
+from concertino_bench.tasks.item import REWARD, Item, Key, shortened
 from concertino_bench.tasks.task import Task, TaskSet
 
 from .recorded_run import run_of
@@ -303,8 +303,8 @@ def _written_as(answer: str | None) -> str | None:
 
 
 def _named(name: str, score: RunScore) -> dict[str, float]:
-    parts = {f"reward {name}: {part}": value for part, value in score.components.items()}
-    return {f"reward {name}": score.total, **(parts if len(parts) > 1 else {})}
+    parts = {f"{REWARD}{name}: {part}": value for part, value in score.components.items()}
+    return {f"{REWARD}{name}": score.total, **(parts if len(parts) > 1 else {})}
 
 
 def _kept(item: Item, task: Task | None) -> Grade:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 
 _NONE = Usage()
+REWARD = "reward "
+"""How the name of a value begins that a reward gave: `reward gap`, and `reward gap: exact_match` for a part of it."""
 
 
 class Key(NamedTuple):
