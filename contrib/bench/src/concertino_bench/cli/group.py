@@ -20,6 +20,9 @@ COMMANDS = {
         f"{_HERE}.rescore:rescore_command", "Grade old results anew, without asking anybody."
     ),
     "study": CommandPlace(f"{_HERE}.study:study_command", "Run a study and draw its figures."),
+    "paper": CommandPlace(
+        f"{_HERE}.paper:paper_command", "Repeat a table of a paper, beside its published numbers."
+    ),
     "generate": CommandPlace(
         f"{_HERE}.generate:generate_command", "Generate questions of a chosen size, with exact answers."
     ),
