@@ -44,9 +44,7 @@ class Rambler(ct.Model):
     async def chat(self, request: ct.ChatRequest) -> ct.Reply:
         """A random text."""
         await asyncio.sleep(self.random.choice((0, 0, 0.0003)))
-        usage = ct.Usage(
-            input_tokens=self.random.randint(10, 9000), output_tokens=self.random.randint(1, 9000)
-        )
+        usage = ct.Usage(input_tokens=self.random.randint(10, 9000), output_tokens=self.random.randint(1, 9000))
         finish = self.random.choice(("stop", "stop", "length"))
         return ct.Reply(self._text(), usage=usage, finish_reason=finish)
 

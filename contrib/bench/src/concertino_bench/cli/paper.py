@@ -12,7 +12,7 @@ from concertino.cli.options import common_options
 from concertino.cli.output import write_json
 from concertino.cli.terminal import say
 
-from .run import EvaluationProgress, told_warnings
+from .run import EvaluationProgress, broken_of, tell_broken, told_warnings
 
 if TYPE_CHECKING:
     from concertino import Pool
@@ -33,6 +33,14 @@ if TYPE_CHECKING:
 )
 @click.option("--alone", default="orchestrator", show_default=True, help="The model of systems that ask one model.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many tasks of each data set.")
+@click.option(
+    "--skip-bad",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Leave out at most so many wrong rows of each data set; each is told.",
+)
 @click.option("--samples", type=click.IntRange(min=1), help="How often each task is asked.  [default: as in the paper]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of sampling.")
 @click.option(
@@ -51,6 +59,7 @@ def paper_command(
     folder: Path | None,
     alone: str,
     limit: int | None,
+    skip_bad: int,
     samples: int | None,
     seed: int,
     max_usd: float | None,
@@ -72,7 +81,7 @@ def paper_command(
     JSON of the list: {"recipes": [{"name", "source", "title", "files"}],
            "left_out": [{"name", "title", "reason"}]}
 
-    Ends with status 1 if runs are missing.
+    Ends with status 1 if runs are missing or a system broke.
     """
     from concertino_bench.papers.recipe import find_recipe
     from concertino_bench.papers.repeating import Choices
@@ -88,7 +97,7 @@ def paper_command(
         raise click.UsageError(f"--data: expected the folder with the files; concertino bench paper {name} names them")
     import concertino as ct
 
-    choices = Choices(alone, limit, samples, seed, max_usd)
+    choices = Choices(alone, limit, samples, seed, max_usd, skip_bad)
     target = out or Path(name.replace("/", "-"))
     _repeat(recipe, ct.Pool.load(pool_file), folder or Path(), choices, target, concurrency, as_json)
 
@@ -110,9 +119,7 @@ def _repeat(
     def told(data: str, progress: Progress) -> None:
         shown(progress)
 
-    work = repeat(
-        wants, pool, out, graders=installed_graders(), concurrency=concurrency, on_progress=told
-    )
+    work = repeat(wants, pool, out, graders=installed_graders(), concurrency=concurrency, on_progress=told)
     try:
         done = asyncio.run(work)
     except KeyboardInterrupt:
@@ -128,7 +135,9 @@ def _repeat(
         for note in table.notes:
             say(f"not in the table: {note}", error=True)
         say(f"the results are in {out}; concertino bench report {out}/*.jsonl", error=True)
-    if any(outcome.missing for outcome in done.values()):
+    for outcome in done.values():
+        tell_broken(outcome)
+    if any(outcome.missing or broken_of(outcome) for outcome in done.values()):
         sys.exit(1)
 
 

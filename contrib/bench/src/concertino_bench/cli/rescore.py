@@ -95,9 +95,7 @@ def rescore_command(
         sys.exit(1)
 
 
-def _tasks(
-    results: Path, named: Sequence[str], notes: list[str], *, needed: bool
-) -> dict[str, tuple[Task, TaskSet]]:
+def _tasks(results: Path, named: Sequence[str], notes: list[str], *, needed: bool) -> dict[str, tuple[Task, TaskSet]]:
     """By id, the tasks with their sets: those that are named, else those that the results name."""
     from concertino import UsageError
 

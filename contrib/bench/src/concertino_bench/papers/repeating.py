@@ -7,7 +7,7 @@ at hand is left out and told, never replaced; what is in a results file is not d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,12 +36,14 @@ class Wanted:
         evaluation: what is run; None where something is missing.
         tasks: what it is run over.
         missing: what is missing, and where it is published; empty if nothing is.
+        idle: systems that this pool cannot make, and why.
     """
 
     data: PaperData
     evaluation: Evaluation | None = None
     tasks: Sequence[tuple[Task, TaskSet]] = ()
     missing: str = ""
+    idle: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Choices:
         samples: of each task; by default the paper's.
         seed: of sampling.
         max_usd: nothing more begins in a data set once so many $ are spent on it.
+        skip_bad: rows of each data set that may be wrong; they are left out, each with a warning.
     """
 
     alone: str = "orchestrator"
@@ -61,6 +64,7 @@ class Choices:
     samples: int | None = None
     seed: int = 0
     max_usd: float | None = None
+    skip_bad: int = 0
 
 
 def wanted(
@@ -146,10 +150,19 @@ def _wanted(
     options = {**data.options, **paths}
     entry = {"set": data.set, "options": {key: str(value) for key, value in paths.items()} | dict(data.options)}
     selection = make_selection(entry, sets, f"{recipe.name}, {data.name}", Path())
-    selection = replace(selection, options=options, limit=choices.limit or selection.limit)
+    selection = replace(selection, options=options, limit=choices.limit, skip_bad=choices.skip_bad)
+    made: list[System] = []
+    idle: dict[str, str] = {}
+    for each in recipe.systems:
+        try:
+            made += _systems(recipe, each, data, pool, choices)
+        except _CannotWork as error:
+            idle[each.name] = str(error)
+    if not made:
+        return Wanted(data, missing=f"{data.name}: no system can work on it", idle=idle)
     evaluation = Evaluation(
         [selection],
-        [system for each in recipe.systems for system in _systems(recipe, each, data, pool, choices)],
+        made,
         samples=choices.samples or recipe.samples,
         seed=choices.seed,
         budget=Budget(**recipe.budget),
@@ -157,7 +170,11 @@ def _wanted(
         max_usd=choices.max_usd,
         title=f"{recipe.source}: {data.name}",
     )
-    return Wanted(data, evaluation, evaluation.tasks())
+    return Wanted(data, evaluation, evaluation.tasks(), idle=idle)
+
+
+class _CannotWork(Exception):
+    """A system lacks something in this pool."""
 
 
 def _systems(recipe: Recipe, wanted: PaperSystem, data: PaperData, pool: Pool, choices: Choices) -> list[System]:
@@ -184,7 +201,10 @@ def _systems(recipe: Recipe, wanted: PaperSystem, data: PaperData, pool: Pool, c
 
 def _baseline(name: str, pool: Pool, choices: Choices) -> System:
     leader = pool.model(choices.alone).name
-    made = systems(pool, [name], leader=leader)
+    try:
+        made = systems(pool, [name], leader=leader)
+    except UsageError as error:
+        raise _CannotWork(str(error)) from error
     # `single-model` makes a system of each model.
     return next((each for each in made if each.model == leader), made[0])
 

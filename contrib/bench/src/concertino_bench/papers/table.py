@@ -107,7 +107,8 @@ class PaperTable:
 def table_of(recipe: Recipe, wants: Sequence[Wanted], out: Path) -> PaperTable:
     """The table, from the results files that a repetition has written."""
     items: dict[str, dict[str, list[Item]]] = {}
-    notes, tasks = [], {}
+    idle = {name: why for want in wants for name, why in want.idle.items()}
+    notes, tasks = [f"{name}: {why}" for name, why in idle.items()], {}
     for want in wants:
         path = results_file(out, want.data.name)
         if want.missing:

@@ -115,7 +115,9 @@ class Rescoring:
             raise UsageError("name what to grade with: a grader, a reward, or both")
         if self.grader not in ("", OWN) and self.grader not in {each.name for each in self.graders}:
             # As for a run: an unknown name is told with near ones.
-            choose_graders([next(iter(self.tasks.values()))[0]] if self.tasks else [_NOBODYS], self.graders, self.grader)
+            choose_graders(
+                [next(iter(self.tasks.values()))[0]] if self.tasks else [_NOBODYS], self.graders, self.grader
+            )
 
     def to_json(self) -> dict[str, Any]:
         """What decides the outcome, as the new file's header holds it."""
@@ -309,7 +311,9 @@ def _named(name: str, score: RunScore) -> dict[str, float]:
 
 def _kept(item: Item, task: Task | None) -> Grade:
     """The grade that an item holds; what was expected is the task's to say."""
-    return Grade(item.verdict, item.reason or "graded before", task.answers if task else (), item.found, (), item.values)
+    return Grade(
+        item.verdict, item.reason or "graded before", task.answers if task else (), item.found, (), item.values
+    )
 
 
 def _is_enough(item: Item, grader: Grader) -> bool:
@@ -317,9 +321,7 @@ def _is_enough(item: Item, grader: Grader) -> bool:
     return isinstance(grader, TextGrader) and (item.answer is None or shortened(item.answer) == item.answer)
 
 
-async def _graded_anew(
-    item: Item, task: Task, home: TaskSet | None, grader: Grader, graded: GradedRun | None
-) -> Grade:
+async def _graded_anew(item: Item, task: Task, home: TaskSet | None, grader: Grader, graded: GradedRun | None) -> Grade:
     run = graded.run if graded is not None else None
     answer = run.answer if run is not None else item.answer
     # As in a run: with a world, calls alone may be right.
