@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -180,7 +181,7 @@ def test_a_damaged_trace_costs_its_own_item_alone(folder: Path, which: str) -> N
 
 
 def test_a_trace_of_another_run_or_none_is_told(folder: Path) -> None:
-    first, second, *_ = [item for item in read_results(folder / "own.jsonl").items]
+    first, second, *_ = read_results(folder / "own.jsonl").items
     (folder / second.trace).unlink()
     other = next(item for item in read_results(folder / "r.jsonl").items)
     shutil.copy(folder / other.trace, folder / first.trace)
@@ -189,16 +190,15 @@ def test_a_trace_of_another_run_or_none_is_told(folder: Path) -> None:
     assert any("is of another run" in each["detail"] for each in found["left_out"])
 
 
-def test_a_record_of_a_wrong_type_is_an_error_of_the_trace(folder: Path) -> None:
+def test_a_record_of_a_wrong_type_is_nothing_but_an_error_of_the_trace(folder: Path) -> None:
     trace = Trace.load(folder / read_results(folder / "r.jsonl").items[0].trace)
     for number, record in enumerate(trace.records):
         for key in record.keys() - {"t", "n"}:
             wrong: list[dict[str, Any]] = [dict(each) for each in trace.records]
             wrong[number][key] = ["wrong", 7]
-            try:
+            # Any other error would end the whole command.
+            with contextlib.suppress(TraceError):
                 run_of(Trace(wrong, trace.path))
-            except TraceError as error:
-                assert str(trace.path) in str(error)
 
 
 def test_without_traces_a_text_is_graded_from_the_results_alone(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_a_recorded_run_has_every_reward_that_it_had_when_it_ended(tmp_path: Pat
 
 
 @pytest.mark.soak
-def test_a_thousand_random_runs_have_their_rewards_and_take_less_than_a_minute(tmp_path: Path) -> None:
+def test_a_thousand_random_runs_have_their_rewards_within_a_minute_of_cpu(tmp_path: Path) -> None:
     recorded = random_runs(tmp_path, RUNS)
     recorded.written()
     began = time.process_time()
@@ -180,7 +180,6 @@ def test_a_thousand_random_runs_have_their_rewards_and_take_less_than_a_minute(t
     seconds = time.process_time() - began
     assert not found.left_out
     assert same(found, recorded) == RUNS // SAMPLES * SAMPLES * (len(PRESETS) - 3)
-    print(f"{len(found.items)} runs with {len(PRESETS)} rewards in {seconds:.1f} CPU-seconds")
     assert len(found.items) / seconds >= 1000 / 60
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from concertino import Pool
 
     from concertino_bench.papers.recipe import Recipe
-    from concertino_bench.papers.repeating import Choices, Wanted
+    from concertino_bench.papers.repeating import Choices
     from concertino_bench.runner.evaluator import Progress
 
 

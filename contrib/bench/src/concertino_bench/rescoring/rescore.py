@@ -143,9 +143,7 @@ async def rescore(
     """
     began = time.monotonic()
     source, path = Path(results), Path(out)
-    if path.exists() and path.samefile(source):
-        raise UsageError(f"{path} is the file that is graded anew; choose another file with --out")
-    before = read_results(source, lenient=True)
+    before = _before(source, path)
     work = _Work(how, source.parent, path.parent)
     with ResultsFile(path, _header(before, source, how)) as file:
         fresh = 0
@@ -159,6 +157,12 @@ async def rescore(
                 on_progress(len(file.items), len(before.items))
         items = dict(file.items)
     return Rescored(path, before, items, work.left_out, work.lacking, fresh, time.monotonic() - began)
+
+
+def _before(source: Path, path: Path) -> Results:
+    if path.exists() and path.samefile(source):
+        raise UsageError(f"{path} is the file that is graded anew; choose another file with --out")
+    return read_results(source, lenient=True)
 
 
 def _groups(items: Sequence[Item]) -> Iterator[list[Item]]:
