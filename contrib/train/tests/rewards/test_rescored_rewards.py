@@ -23,7 +23,7 @@ from concertino_bench.rescoring.rewarding import GradedRun, choose_rewards, inst
 from concertino_bench.runner import ResultsFile
 from concertino_train.episodes import Episode
 from concertino_train.rewards import PRESETS, Scored
-from concertino_train.rollouts.turns import RoleTurns, Scripts
+from concertino_train.role_turns import RoleTurns, Scripts
 
 RUNS = int(os.environ.get("CONCERTINO_RESCORED_RUNS", "1000"))
 SAMPLES = 4

@@ -14,7 +14,7 @@ from concertino_bench.rescoring.rewarding import GradedRun
 from concertino_train.data.conversations import OTHERS
 from concertino_train.data.replaying import readings_of
 from concertino_train.episodes import Episode
-from concertino_train.rollouts.turns import RoleTurns, Scripts
+from concertino_train.role_turns import RoleTurns, Scripts
 
 
 class _Latest:
