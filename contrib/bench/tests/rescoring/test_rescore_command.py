@@ -180,6 +180,13 @@ def test_a_damaged_trace_costs_its_own_item_alone(folder: Path, which: str) -> N
     assert [found["left_out"][0][name] for name in ("system", "task", "sample")] == list(item.key)
 
 
+def test_a_run_that_has_no_end_is_told_so(folder: Path) -> None:
+    item = read_results(folder / "r.jsonl").items[0]
+    file = folder / item.trace
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:-1]))
+    assert "the run has no end yet" in told(folder / "r.jsonl", "--grader", "own")["left_out"][0]["detail"]
+
+
 def test_a_trace_of_another_run_or_none_is_told(folder: Path) -> None:
     first, second, *_ = read_results(folder / "own.jsonl").items
     (folder / second.trace).unlink()
