@@ -183,8 +183,11 @@ def test_alone_the_command_lists_recipes_and_what_cannot_be_repeated_with_the_re
 
 def test_without_a_pool_it_says_which_files_a_table_wants() -> None:
     text = run("gap/table-1").stdout
-    assert "NQ: nq.*" in text
-    assert "HotpotQA: hotpotqa.* (hotpot_dev_distractor_v1.json, hotpotqa.github.io, CC BY-SA 4.0)" in text
+    assert "NQ: nq.* or nq/test.*" in text
+    assert (
+        "HotpotQA: hotpotqa.* or hotpot_dev_distractor*.json (hotpot_dev_distractor_v1.json, hotpotqa.github.io, CC"
+        in text
+    )
     assert "Sudoku: none, its tasks are generated" in run("at-grpo/table-1").stdout
 
 
@@ -259,6 +262,15 @@ def test_what_is_wrong_with_the_last_data_set_is_told_before_the_first_is_asked(
         repeated(judged, data, tmp_path, pool=ct.Pool(models, roles={"orchestrator": "big"}))
     assert Three.asked == asked
     assert not list(tmp_path.iterdir())
+
+
+def test_a_file_may_have_the_name_that_its_owners_gave_it(data: Path, tmp_path: Path) -> None:
+    home = tmp_path / "data"
+    (home / "2wiki").mkdir(parents=True)
+    (home / "hotpot_dev_distractor_v1.json").write_text(json.dumps(FACT))
+    (home / "2wiki" / "dev.json").write_text(json.dumps(FACT))
+    table, _ = repeated(find_recipe("gap/table-2"), home, tmp_path / "out")
+    assert table.tasks == {"HotpotQA": 2, "2wiki": 2}
 
 
 # -- recipes as data ---------------------------------------------------------------------------------------------------

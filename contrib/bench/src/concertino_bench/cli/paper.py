@@ -186,5 +186,6 @@ def files_of(recipe: Recipe) -> dict[str, str]:
         known = sets.get(data.set)
         where = f" ({known.file}, {known.source})" if known is not None and known.source else ""
         missing = "" if known is not None else f"; the task set {data.set} is not installed"
-        found[data.name] = f"{', '.join(data.files.values())}{where}{missing}" if data.files else missing.strip("; ")
+        named = ", ".join(" or ".join(patterns) for patterns in data.files.values())
+        found[data.name] = f"{named}{where}{missing}" if named else missing.strip("; ")
     return found

@@ -26,7 +26,8 @@ def _table(*required: str, **properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
-_DATA = _table("name", "set", name=_TEXT, set=_TEXT, files=_OPEN, options=_OPEN, grader=_TEXT)
+_FILES = {"type": "object", "additionalProperties": {"anyOf": [_TEXT, {**_TEXTS, "minItems": 1}]}}
+_DATA = _table("name", "set", name=_TEXT, set=_TEXT, files=_FILES, options=_OPEN, grader=_TEXT)
 _COLUMN = _table("name", "of", name=_TEXT, of=_TEXTS, metric=_TEXT, scale={"type": "number"}, unit=_TEXT)
 _ROW = _table("name", "values", name=_TEXT, values={"type": "array", "items": {"type": ["number", "string"]}})
 _SYSTEM = _table(
@@ -68,14 +69,15 @@ class PaperData:
     Attributes:
         name: as columns name them, and the name of their results file.
         set: the task set.
-        files: by option of the set, a file or a pattern in the folder of the data: `{"path": "aime24.*"}`.
+        files: by option of the set, patterns of its file in the folder of the data: `{"path": ("aime24.*",)}`. The
+            first one that a file has counts.
         options: other options of the set.
         grader: instead of that of its kind.
     """
 
     name: str
     set: str
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     grader: str = ""
 
@@ -180,7 +182,7 @@ class Recipe:
             told = "; ".join(explain(validator.check(data), validator).splitlines()[:4])
             raise UsageError(f"{name} is not a recipe: {told}")
         parts = {
-            "data": tuple(PaperData(**each) for each in data["data"]),
+            "data": tuple(_data(each) for each in data["data"]),
             "columns": tuple(PaperColumn(**each) for each in data["columns"]),
             "rows": tuple(PaperRow(each["name"], tuple(map(_number, each["values"]))) for each in data["rows"]),
             "systems": tuple(_system(each) for each in data["systems"]),
@@ -197,6 +199,11 @@ def _number(value: Any) -> float | None:
     if isinstance(value, str) and value != NONE:
         raise UsageError(f"{value!r}: expected a number, or {NONE!r} where the paper gives none")
     return None if isinstance(value, str) else float(value)
+
+
+def _data(entry: Mapping[str, Any]) -> PaperData:
+    files = {key: (each,) if isinstance(each, str) else tuple(each) for key, each in entry.get("files", {}).items()}
+    return PaperData(**{**entry, "files": files})
 
 
 def _system(entry: Mapping[str, Any]) -> PaperSystem:

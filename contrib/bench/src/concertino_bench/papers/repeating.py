@@ -135,18 +135,13 @@ def _wanted(
     if data.set not in sets:
         return Wanted(data, missing=f"{data.name} needs the task set {data.set}, which is not installed")
     paths: dict[str, Path] = {}
-    for option, pattern in data.files.items():
-        there = sorted(folder.glob(pattern))
-        if not there:
+    for option, patterns in data.files.items():
+        found = _file(data, folder, patterns)
+        if found is None:
             home = sets[data.set]
             published = f"; {home.file} from {home.source}" if home.source else ""
-            return Wanted(data, missing=f"{data.name} needs {folder / pattern}{published}")
-        if len(there) > 1:
-            raise UsageError(
-                f"{data.name}: {len(there)} files are {folder / pattern}: {', '.join(each.name for each in there)}; "
-                "leave one"
-            )
-        paths[option] = there[0].absolute()
+            return Wanted(data, missing=f"{data.name} needs {folder / patterns[0]}{published}")
+        paths[option] = found.absolute()
     options = {**data.options, **paths}
     entry = {"set": data.set, "options": {key: str(value) for key, value in paths.items()} | dict(data.options)}
     selection = make_selection(entry, sets, f"{recipe.name}, {data.name}", Path())
@@ -171,6 +166,22 @@ def _wanted(
         title=f"{recipe.source}: {data.name}",
     )
     return Wanted(data, evaluation, evaluation.tasks(), idle=idle)
+
+
+def _file(data: PaperData, folder: Path, patterns: Sequence[str]) -> Path | None:
+    """The file of the first pattern that has one.
+
+    Raises:
+        UsageError: a pattern has two.
+    """
+    for pattern in patterns:
+        there = sorted(folder.glob(pattern))
+        if len(there) > 1:
+            names = ", ".join(each.name for each in there)
+            raise UsageError(f"{data.name}: {len(there)} files are {folder / pattern}: {names}; leave one")
+        if there:
+            return there[0]
+    return None
 
 
 class _CannotWork(Exception):
