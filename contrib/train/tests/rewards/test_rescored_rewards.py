@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ class Rambler(ct.Model):
 
     def _call(self) -> str:
         a, b = self.random.choice((1, "one")), self.random.randint(0, 3)
-        given = {"add": {"a": a, "b": b}, "ask": {"question": "?"}, "fail": {}, "nobody": {}}
+        given: dict[str, dict[str, Any]] = {"add": {"a": a, "b": b}, "ask": {"question": "?"}, "fail": {}, "nobody": {}}
         name = self.random.choice([*given, "add", "ask"])
         return _call(name, given[name])
 
@@ -85,7 +86,7 @@ async def ask(ctx: ct.Context, question: str) -> str:
 def pool_of(seed: int) -> ct.Pool:
     """Two members that work, one that fails, a leader and a worker with prices."""
     models = [
-        ct.ModelSpec(name, lambda place=place: Rambler(seed + place), "", ct.Prices(3.0, 7.0))
+        ct.ModelSpec(name, partial(Rambler, seed + place), "", ct.Prices(3.0, 7.0))
         for place, name in enumerate(("leader", "helper"), 1)
     ]
     fails = fake_tool("fail", raises=ValueError("no"))
@@ -138,14 +139,14 @@ def random_runs(folder: Path, count: int) -> Recorded:
     return recorded
 
 
-def graded_anew(recorded: Recorded, out: str = "new.jsonl", **tasks: tuple[Task, TaskSet]) -> Rescored:
+def graded_anew(recorded: Recorded, tasks: Mapping[str, tuple[Task, TaskSet]] | None = None) -> Rescored:
     """The results with all installed rewards."""
     known = tasks or {
         item.key.task: (replace(QUESTION, id=item.key.task), TaskSet("own", "", lambda: iter(())))
         for item in recorded.items
     }
     how = Rescoring(rewards=choose_rewards(["all"], installed_run_rewards()), tasks=known)
-    return asyncio.run(rescore(recorded.results, recorded.folder / out, how))
+    return asyncio.run(rescore(recorded.results, recorded.folder / "new.jsonl", how))
 
 
 def same(found: Rescored, recorded: Recorded) -> int:
@@ -196,7 +197,8 @@ class Rightly(ct.Model):
 
 
 def test_turns_of_roles_are_judged_again_as_in_the_run(tmp_path: Path) -> None:
-    recorded, known = Recorded(tmp_path), {}
+    recorded = Recorded(tmp_path)
+    known: dict[str, tuple[Task, TaskSet]] = {}
     workflow = workflow_for("plan-path", python="plan_path", turns=3)
     workflow = replace(workflow, roles=tuple(replace(role, tools=()) for role in workflow.roles))
     grade = Grade(Verdict.RIGHT, "the goal is reached")
@@ -205,20 +207,22 @@ def test_turns_of_roles_are_judged_again_as_in_the_run(tmp_path: Path) -> None:
     for task in tasks("plan-path", count=3):
         group = []
         for sample in range(SAMPLES):
-            pool = ct.Pool([ct.ModelSpec("m", lambda seed=sample: Rightly(oracle_of(task)["moves"], seed))])  # noqa: B023
+            pool = ct.Pool([ct.ModelSpec("m", partial(Rightly, oracle_of(task)["moves"], sample))])
             pool = pool.adding(*world_of(task).members())
             path = tmp_path / f"{task.id.replace('/', '-')}-{sample}.trace.jsonl"
             run, watch = asyncio.run(watched(workflow, task, pool, path, scripts))
             key = Key("roles", task.id, sample)
             item = Item.of_run(key, task, grade, run, pool, trace=path.name)
-            turns = {"turns": watch.turns, "domain": watch.domain}
-            group.append((item, Episode.of_run(run, grade, group=task.id, sample=sample, pool=pool, **turns)))
+            episode = Episode.of_run(
+                run, grade, group=task.id, sample=sample, pool=pool, turns=watch.turns, domain=watch.domain
+            )
+            group.append((item, episode))
             assert watch.turns
         recorded.add(group)
         known[task.id] = (task, home)
     scripts.close()
     recorded.written()
-    found = graded_anew(recorded, **known)
+    found = graded_anew(recorded, known)
     assert not found.left_out
     assert {"at-grpo", "at-grpo-lambda"} <= recorded.online[recorded.items[0].key].keys()
     assert same(found, recorded)
