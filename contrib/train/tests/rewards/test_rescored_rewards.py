@@ -16,6 +16,8 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.strategies import Act
+from concertino.strategies.parallel_rounds import ParallelRounds
+from concertino.strategies.serial_calls import SerialCalls
 from concertino.testing import fake_tool
 from concertino_bench import Grade, Item, Key, Task, TaskSet, Verdict
 from concertino_bench.environments import oracle_of, tasks, workflow_for, world_of
@@ -23,8 +25,10 @@ from concertino_bench.rescoring.rescore import Rescored, Rescoring, rescore
 from concertino_bench.rescoring.rewarding import GradedRun, choose_rewards, installed_run_rewards
 from concertino_bench.runner import ResultsFile
 from concertino_train.episodes import Episode
+from concertino_train.policies import ScriptedPolicy
 from concertino_train.rewards import PRESETS, Scored
 from concertino_train.role_turns import RoleTurns, Scripts
+from concertino_train.rollouts import Assignment, RolloutEngine, TokenLimits
 
 RUNS = int(os.environ.get("CONCERTINO_RESCORED_RUNS", "1000"))
 SAMPLES = 4
@@ -47,9 +51,10 @@ class Rambler(ct.Model):
         await asyncio.sleep(self.random.choice((0, 0, 0.0003)))
         usage = ct.Usage(input_tokens=self.random.randint(10, 9000), output_tokens=self.random.randint(1, 9000))
         finish = self.random.choice(("stop", "stop", "length"))
-        return ct.Reply(self._text(), usage=usage, finish_reason=finish)
+        return ct.Reply(self.text(), usage=usage, finish_reason=finish)
 
-    def _text(self) -> str:
+    def text(self) -> str:
+        """A call, a fault or an answer."""
         draw = self.random.random()
         if draw < 0.1:
             return "Hm."
@@ -132,7 +137,8 @@ def random_runs(folder: Path, count: int) -> Recorded:
             leader = ct.Orchestrator("orchestrator", system)
             run = leader.run_sync(QUESTION.question, pool=pool, trace=path, budget=ct.Budget(rounds=4))
             grade = GRADES[(place + sample) % 3]
-            episode = Episode.of_run(run, grade, group=str(place), sample=sample, pool=pool)
+            others = [role for role in pool.roles if role != "orchestrator"]
+            episode = Episode.of_run(run, grade, group=str(place), sample=sample, pool=pool, others=others)
             trace = path.relative_to(folder).as_posix()
             group.append((Item.of_run(key, replace(QUESTION, id=key.task), grade, run, pool, trace=trace), episode))
         recorded.add(group)
@@ -182,6 +188,43 @@ def test_a_thousand_random_runs_have_their_rewards_within_a_minute_of_cpu(tmp_pa
     assert not found.left_out
     assert same(found, recorded) == RUNS // SAMPLES * SAMPLES * (len(PRESETS) - 3)
     assert len(found.items) / seconds >= 1000 / 60
+
+
+@pytest.mark.parametrize("bound", [{}, {"summariser": "helper"}], ids=["unbound", "a summariser"])
+def test_rollouts_of_a_training_have_the_rewards_that_they_were_trained_with(
+    tmp_path: Path, bound: dict[str, str]
+) -> None:
+    rambler = Rambler(7)
+    engine = RolloutEngine(ScriptedPolicy(lambda context, prompt: rambler.text()), limits=TokenLimits(400, 20_000))
+    helper = ct.ModelSpec("helper", partial(Rambler, 3), "", ct.Prices(3.0, 7.0))
+    pool = ct.Pool.of(add, ask, fake_tool("fail", raises=ValueError("no")), helper, worker="helper", **bound)
+    asked = [
+        Assignment(replace(QUESTION, id=f"q{place}"), pool, strategy, budget=ct.Budget(rounds=4))
+        for place, strategy in enumerate((ParallelRounds(), ParallelRounds(summariser="summariser"), SerialCalls()))
+    ]
+    recorded = Recorded(tmp_path)
+    rollouts = engine.run_sync(asked, group_size=SAMPLES)
+    engine.close()
+    for place in range(0, len(rollouts), SAMPLES):
+        group = rollouts[place : place + SAMPLES]
+        for each in group:
+            each.run.write_trace(tmp_path / f"{each.id}.trace.jsonl")
+        items = [
+            Item.of_run(
+                Key("policy", each.assignment.task.id, each.sample),
+                each.assignment.task,
+                each.grade,
+                each.run,
+                pool,
+                trace=f"{each.id}.trace.jsonl",
+            )
+            for each in group
+        ]
+        recorded.add([(item, each.episode) for item, each in zip(items, group, strict=True)])
+    recorded.written()
+    found = graded_anew(recorded)
+    assert not found.left_out
+    assert same(found, recorded) >= len(rollouts) * 6
 
 
 class Rightly(ct.Model):

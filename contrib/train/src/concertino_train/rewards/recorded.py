@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from concertino.core.events import Replied
+from concertino import Run
+from concertino.core.events import Asked, Replied
 from concertino_bench.rescoring.rewarding import GradedRun
 
-from concertino_train.data.conversations import OTHERS
 from concertino_train.data.replaying import readings_of
 from concertino_train.episodes import Episode
 from concertino_train.role_turns import RoleTurns, Scripts
@@ -43,7 +43,8 @@ def _episode(graded: GradedRun, scripts: Scripts) -> Episode:
     run = graded.run
     watch = RoleTurns(graded.task, scripts) if graded.task is not None else None
     found = readings_of(run.trace, watch.look if watch is not None and watch.domain else None)
-    replies = [event for event in run.events if isinstance(event, Replied) and event.role not in OTHERS]
+    others = _others(run)
+    replies = [event for event in run.events if isinstance(event, Replied) and event.role not in others]
     return Episode.of_run(
         run,
         graded.grade,
@@ -51,6 +52,15 @@ def _episode(graded: GradedRun, scripts: Scripts) -> Episode:
         sample=graded.sample,
         turns=watch.turns if watch is not None else (),
         domain=watch.domain if watch is not None else "",
+        others=others,
         readings=[found.get(event.call_id.partition("~")[0]) for event in replies],
         kinds=graded.kinds,
     )
+
+
+def _others(run: Run) -> frozenset[str]:
+    """Roles that another model than the policy plays: those that the pool of the run binds."""
+    asked = [(event.role, event.model) for event in run.events if isinstance(event, Asked)]
+    # A role that no model was bound to is played by the policy, so the first of several names is that of the leader.
+    leader = next((model for role, model in asked if role == "orchestrator"), asked[0][1] if asked else "")
+    return frozenset(role for role, model in asked if model != leader)
