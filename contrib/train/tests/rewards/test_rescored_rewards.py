@@ -26,10 +26,15 @@ from concertino_bench.rescoring.rewarding import GradedRun, choose_rewards, inst
 from concertino_bench.runner import ResultsFile
 from concertino_train.episodes import Episode
 from concertino_train.policies import ScriptedPolicy
-from concertino_train.rewards import PRESETS, Scored
+from concertino_train.rewards import PRESETS, Reward, Scored
 from concertino_train.role_turns import RoleTurns, Scripts
 from concertino_train.rollouts import Assignment, RolloutEngine, TokenLimits
 
+WRITTEN = Reward.from_json(
+    {"name": "written", "terms": {"tokens": {"term": "shared/spending", "of": "policy_tokens", "limit": 90_000}}}
+)
+REWARDS = {**PRESETS, WRITTEN.name: WRITTEN}
+"""All that are installed, and one that counts every token of the policy."""
 RUNS = int(os.environ.get("CONCERTINO_RESCORED_RUNS", "1000"))
 SAMPLES = 4
 QUESTION = Task("q", "What is 1 + 2?", ("3",), "text")
@@ -109,7 +114,7 @@ class Recorded:
     def add(self, group: Sequence[tuple[Item, Episode]]) -> None:
         """A group of runs that are compared with each other."""
         self.items += [item for item, _ in group]
-        for name, reward in PRESETS.items():
+        for name, reward in REWARDS.items():
             try:
                 scores = reward.score([episode for _, episode in group])
             except ct.UsageError:
@@ -151,7 +156,8 @@ def graded_anew(recorded: Recorded, tasks: Mapping[str, tuple[Task, TaskSet]] | 
         item.key.task: (replace(QUESTION, id=item.key.task), TaskSet("own", "", lambda: iter(())))
         for item in recorded.items
     }
-    how = Rescoring(rewards=choose_rewards(["all"], installed_run_rewards()), tasks=known)
+    rewards = [*choose_rewards(["all"], installed_run_rewards()), WRITTEN]
+    how = Rescoring(rewards=rewards, tasks=known)
     return asyncio.run(rescore(recorded.results, recorded.folder / "new.jsonl", how))
 
 
@@ -173,7 +179,7 @@ def test_a_recorded_run_has_every_reward_that_it_had_when_it_ended(tmp_path: Pat
     recorded.written()
     found = graded_anew(recorded)
     assert not found.left_out
-    assert same(found, recorded) == 40 * (len(PRESETS) - 3)
+    assert same(found, recorded) == 40 * (len(REWARDS) - 3)
     # AT-GRPO's read turns of roles, and these runs have none.
     assert found.lacking.keys() == {"at-grpo", "at-grpo-lambda", "at-grpo-as-released"}
 
@@ -186,7 +192,7 @@ def test_a_thousand_random_runs_have_their_rewards_within_a_minute_of_cpu(tmp_pa
     found = graded_anew(recorded)
     seconds = time.process_time() - began
     assert not found.left_out
-    assert same(found, recorded) == RUNS // SAMPLES * SAMPLES * (len(PRESETS) - 3)
+    assert same(found, recorded) == RUNS // SAMPLES * SAMPLES * (len(REWARDS) - 3)
     assert len(found.items) / seconds >= 1000 / 60
 
 
