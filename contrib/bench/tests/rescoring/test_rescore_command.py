@@ -45,7 +45,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(made: Path, tmp_path: Path) -> Path:
     """A copy that a test may damage."""
-    return Path(shutil.copytree(made, tmp_path / "copy"))
+    home = Path(shutil.copytree(made, tmp_path / "copy"))
+    (home / "own.jsonl").write_text((home / "own.jsonl").read_text().replace(str(made), str(home)))
+    return home
 
 
 def told(*arguments: object) -> dict[str, Any]:
@@ -122,6 +124,18 @@ def test_tasks_that_cannot_be_read_again_end_it_before_anything_is_written(folde
     assert "gone.jsonl" in done.stderr
     assert "name them with --tasks SET,path=FILE" in done.stderr
     assert not (folder / "own.rescored.jsonl").exists()
+
+
+def test_a_file_outside_that_the_results_name_is_not_opened(folder: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "mine.jsonl"
+    outside.write_text(ROWS)
+    text = (folder / "own.jsonl").read_text()
+    (folder / "own.jsonl").write_text(text.replace(str(folder / "mine.jsonl"), str(outside)))
+    done = run("rescore", folder / "own.jsonl", "--grader", "own")
+    assert done.exit_code == 2
+    assert "names what lies outside of this folder and of its own: opens the path" in done.stderr
+    tasks = f"jsonl,path={outside},question=question,answer=answer"
+    assert told(folder / "own.jsonl", "--grader", "own", "--tasks", tasks)["items"] == 2
 
 
 @pytest.mark.parametrize(

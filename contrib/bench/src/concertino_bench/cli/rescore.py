@@ -112,6 +112,7 @@ def _tasks(results: Path, named: Sequence[str], notes: list[str], *, needed: boo
             {"set": str(each["name"]), **{k: v for k, v in each.items() if k in TASKS["properties"] and v is not None}}
             for each in read_results(results, lenient=True).header.get("sets", ())
         ]
+        _refuse_outside(said, results)
         selections = [make_selection(each, sets, f"{results}, its task set", Path()) for each in said]
         return {task.id: (task, each.set) for each in selections for task in each.tasks()}
     except (UsageError, KeyError, TypeError, AttributeError) as error:
@@ -120,6 +121,17 @@ def _tasks(results: Path, named: Sequence[str], notes: list[str], *, needed: boo
             raise UsageError(text) from error
         notes.append(f"{text}; rewards are computed without them")
         return {}
+
+
+def _refuse_outside(said: Sequence[Mapping[str, Any]], results: Path) -> None:
+    """Results may be a stranger's, and what they name outside of the folder is opened only if a person names it."""
+    from concertino import UsageError
+    from concertino.core.display_text import clean
+    from concertino.core.document_dangers import document_dangers
+
+    dangers = document_dangers(list(said), Path())
+    if dangers and document_dangers(list(said), results.parent):
+        raise UsageError(f"{results} names what lies outside of this folder and of its own: {clean(dangers[0].text)}")
 
 
 def summary_of(found: Rescored, notes: Sequence[str]) -> dict[str, Any]:
