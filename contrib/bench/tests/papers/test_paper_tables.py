@@ -273,6 +273,22 @@ def test_a_file_may_have_the_name_that_its_owners_gave_it(data: Path, tmp_path: 
     assert table.tasks == {"HotpotQA": 2, "2wiki": 2}
 
 
+def test_an_optional_option_is_given_only_where_the_set_has_it(data: Path, tmp_path: Path) -> None:
+    recipe = find_recipe("gap/table-2")
+    first, second = recipe.data
+    both = (replace(first, optional={"user": "big"}), replace(second, optional={"paragraphs": False}))
+    wants = wanted(replace(recipe, data=both), make_pool(), data, installed_task_sets())
+    given = [set(each.evaluation.selections[0].options) for each in wants if each.evaluation is not None]
+    assert given == [{"path"}, {"path", "paragraphs"}]
+
+
+def test_requests_are_those_to_all_models(data: Path, tmp_path: Path) -> None:
+    table, _ = repeated(find_recipe("mas-orchestra/table-d2"), data, tmp_path)
+    row = next(row for row in table.ours if row.system == "one model")
+    assert row.values[0] == 30.0  # one request for each of 30 tasks
+    assert row.values[1] == pytest.approx(30 * 15 / 1e6)
+
+
 # -- recipes as data ---------------------------------------------------------------------------------------------------
 
 

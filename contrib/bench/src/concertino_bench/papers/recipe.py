@@ -27,7 +27,7 @@ def _table(*required: str, **properties: Any) -> dict[str, Any]:
 
 
 _FILES = {"type": "object", "additionalProperties": {"anyOf": [_TEXT, {**_TEXTS, "minItems": 1}]}}
-_DATA = _table("name", "set", name=_TEXT, set=_TEXT, files=_FILES, options=_OPEN, grader=_TEXT)
+_DATA = _table("name", "set", name=_TEXT, set=_TEXT, files=_FILES, options=_OPEN, optional=_OPEN, grader=_TEXT)
 _COLUMN = _table("name", "of", name=_TEXT, of=_TEXTS, metric=_TEXT, scale={"type": "number"}, unit=_TEXT)
 _ROW = _table("name", "values", name=_TEXT, values={"type": "array", "items": {"type": ["number", "string"]}})
 _SYSTEM = _table(
@@ -72,6 +72,7 @@ class PaperData:
         files: by option of the set, patterns of its file in the folder of the data: `{"path": ("aime24.*",)}`. The
             first one that a file has counts.
         options: other options of the set.
+        optional: options that are given only where the set has them.
         grader: instead of that of its kind.
     """
 
@@ -79,6 +80,7 @@ class PaperData:
     set: str
     files: Mapping[str, Sequence[str]] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    optional: Mapping[str, Any] = field(default_factory=dict)
     grader: str = ""
 
 
@@ -89,7 +91,7 @@ class PaperColumn:
     Attributes:
         name: as the paper heads it.
         of: names of the data it is computed over; of several, the mean of their values.
-        metric: of the bench, or `value:NAME` for a value of the grader.
+        metric: of the bench, `tokens` or `requests` of a run, or `value:NAME` for a value of the grader.
         scale: our value is multiplied with it.
         unit: of the numbers.
     """

@@ -17,7 +17,7 @@ from concertino_bench.baselines.lineup import offered, systems
 from concertino_bench.environments import workflow_for
 from concertino_bench.runner.evaluation import Evaluation
 from concertino_bench.runner.evaluator import Outcome, Progress, check_evaluation, evaluate
-from concertino_bench.runner.files import make_selection, make_system
+from concertino_bench.runner.files import make_selection, make_system, options_of
 from concertino_bench.tasks.grade import Grader
 from concertino_bench.tasks.system import System
 from concertino_bench.tasks.task import Task, TaskSet
@@ -142,10 +142,11 @@ def _wanted(
             published = f"; {home.file} from {home.source}" if home.source else ""
             return Wanted(data, missing=f"{data.name} needs {folder / patterns[0]}{published}")
         paths[option] = found.absolute()
-    options = {**data.options, **paths}
-    entry = {"set": data.set, "options": {key: str(value) for key, value in paths.items()} | dict(data.options)}
+    known = options_of(sets[data.set])
+    given = {**data.options, **{key: value for key, value in data.optional.items() if key in known}}
+    entry = {"set": data.set, "options": {**given, **{key: str(path) for key, path in paths.items()}}}
     selection = make_selection(entry, sets, f"{recipe.name}, {data.name}", Path())
-    selection = replace(selection, options=options, limit=choices.limit, skip_bad=choices.skip_bad)
+    selection = replace(selection, options={**given, **paths}, limit=choices.limit, skip_bad=choices.skip_bad)
     made: list[System] = []
     idle: dict[str, str] = {}
     for each in recipe.systems:

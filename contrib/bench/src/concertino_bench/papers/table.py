@@ -6,7 +6,7 @@ told beside the table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,11 @@ from concertino_bench.tasks.item import Item
 from .recipe import NONE, PaperColumn, Recipe
 from .repeating import Wanted, results_file
 
-TOKENS = "tokens"
-"""A metric of tables alone: tokens of all models, in and out, for each run."""
+OF_A_RUN: Mapping[str, Callable[[Item], float]] = {
+    "tokens": lambda item: item.usage.tokens,
+    "requests": lambda item: sum(use.calls for use in item.members.values() if use.kind == "model"),
+}
+"""Metrics of tables alone, of one run each: tokens of all models, in and out, and requests to models."""
 
 
 @dataclass(frozen=True)
@@ -143,10 +146,8 @@ def _value(column: PaperColumn, items: Mapping[str, list[Item]]) -> float | None
 
 
 def _measured(metric: str, items: Sequence[Item]) -> float | None:
-    if metric == TOKENS:
-        return sum(item.usage.tokens for item in items) / len(items)
-    if metric == "turns":
-        return sum(item.turns for item in items) / len(items)
+    if metric in OF_A_RUN:
+        return sum(map(OF_A_RUN[metric], items)) / len(items)
     kind, _, name = metric.partition(":")
     return (value_mean(name, items) if kind == "value" else METRICS[metric])(items).value
 
