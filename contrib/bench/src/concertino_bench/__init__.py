@@ -12,6 +12,8 @@ The parts are subpackages:
     baselines      what an orchestrator has to beat, and a study that is ready to run
     runner         running systems over tasks
     metrics        figures of the results; reports show them
+    rescoring      old results with other graders and rewards, from their traces
+    papers         tables of papers as recipes, and ours beside the published numbers
     model_cards    descriptions of a pool's models, from how they do on tasks
 
 Importing this package imports `tasks` alone; the hooks below import the other parts when they are called.

@@ -2,7 +2,7 @@
 
 Without torch:
 
-    episodes     what rewards read of one finished rollout
+    episodes     what rewards read of one finished rollout; role_turns: the turns of role workflows, judged
     rewards      every reward term of five published systems, as functions of episodes
     groups       groups, advantages, filters, dynamic sampling, packing
     audit        what is wrong with a reward or a batch, before anything is trained on it

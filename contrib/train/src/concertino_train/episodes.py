@@ -18,6 +18,7 @@ from concertino import Observation, Reply, Status, UsageError
 from concertino.core.events import CallEnded, CallStarted, Planned, Replied
 from concertino_bench import Grade, Verdict
 from concertino_bench.metrics import Preference
+from concertino_bench.rescoring.recorded_run import as_recorded
 
 if TYPE_CHECKING:
     from concertino import Pool, Run
@@ -296,6 +297,7 @@ class Episode:
         domain: str = "",
         others: Collection[str] = ("summariser",),
         readings: Sequence[Reading | None] | None = None,
+        kinds: Mapping[str, str] | None = None,
     ) -> Episode:
         """The episode of a finished and graded run.
 
@@ -310,8 +312,11 @@ class Episode:
             domain: of role workflows.
             others: roles that are not played by the policy: their texts and tokens are not its own.
             readings: what the strategy found in the policy's texts, in order; by default the run is replayed.
+            kinds: what kind a member is by its name, where the pool is not at hand.
         """
-        reader = _RunReader(run, pool, frozenset(others), readings)
+        # Finer times are not kept, and the same run must give the same episode when it is read back.
+        run = as_recorded(run)
+        reader = _RunReader(run, pool, frozenset(others), readings, kinds or {})
         offered = [spec.name for _, spec in pool.actions] if pool is not None else []
         usage, own = run.usage, reader.own
         return cls(
@@ -397,11 +402,12 @@ class _RunReader:
         pool: Pool | None,
         others: frozenset[str],
         readings: Sequence[Reading | None] | None,
+        kinds: Mapping[str, str],
     ) -> None:
         self.run = run
         self.pool = pool
         # Only a call that started has an event with its kind.
-        self.kinds = {e.name: e.kind for e in run.events if isinstance(e, CallStarted)}
+        self.kinds = {**kinds, **{e.name: e.kind for e in run.events if isinstance(e, CallStarted)}}
         self.replies = [e for e in run.events if isinstance(e, Replied) and e.role not in others]
         self.own = [e.observation for e in self.replies]
         found = list(readings) if readings is not None else _readings(run, self.replies)

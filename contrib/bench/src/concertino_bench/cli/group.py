@@ -16,7 +16,9 @@ COMMANDS = {
         f"{_HERE}.report:compare_command", "Compare systems, pair by pair, on the tasks that both have."
     ),
     "pareto": CommandPlace(f"{_HERE}.report:pareto_command", "List the Pareto-optimal systems."),
+    "rescore": CommandPlace(f"{_HERE}.rescore:rescore_command", "Grade old results anew, without asking anybody."),
     "study": CommandPlace(f"{_HERE}.study:study_command", "Run a study and draw its figures."),
+    "paper": CommandPlace(f"{_HERE}.paper:paper_command", "Repeat a table of a paper, beside its published numbers."),
     "generate": CommandPlace(
         f"{_HERE}.generate:generate_command", "Generate questions of a chosen size, with exact answers."
     ),

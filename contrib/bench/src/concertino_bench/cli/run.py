@@ -151,7 +151,7 @@ def run_command(
         sys.exit(130)
     shown.end()
     _tell(outcome, shown, time.monotonic() - began, as_json)
-    if outcome.missing or _broken(outcome):
+    if outcome.missing or broken_of(outcome):
         sys.exit(1)
 
 
@@ -244,7 +244,7 @@ def _evaluation(file: Path | None, options: dict[str, Any]) -> tuple[Evaluation,
     from concertino_bench.tasks.unseen import parse_drawn
 
     sets = installed_task_sets()
-    selections = [_selection(text, sets) for text in options["tasks"]]
+    selections = [selection_of(text, sets) for text in options["tasks"]]
     systems = [_system(text) for text in options["systems"]]
     pool_file, concurrency = options["pool"], options["concurrency"]
     if file is not None:
@@ -275,7 +275,7 @@ def _evaluation(file: Path | None, options: dict[str, Any]) -> tuple[Evaluation,
     return replace(evaluation, **plain), pool, concurrency or 16
 
 
-def _selection(text: str, sets: dict[str, TaskSet]) -> Selection:
+def selection_of(text: str, sets: dict[str, TaskSet]) -> Selection:
     """`masbench/depth,level=4,limit=100`, or the TOML file that declares tasks."""
     from concertino_bench.runner.files import make_selection
 
@@ -360,7 +360,7 @@ def progress_line(progress: Progress) -> str:
     return "  ".join(parts)
 
 
-def _broken(outcome: Outcome) -> dict[str, tuple[int, int, str]]:
+def broken_of(outcome: Outcome) -> dict[str, tuple[int, int, str]]:
     """By system, items without a run or without a model that answered, of how many, and what the first one says."""
     found: dict[str, tuple[int, int, str]] = {}
     for item in outcome.items:
@@ -368,6 +368,12 @@ def _broken(outcome: Outcome) -> dict[str, tuple[int, int, str]]:
         failed = bool(item.error) or item.stop == "model"
         found[item.key.system] = (count + failed, total + 1, why or (item.error or item.detail if failed else ""))
     return {name: told for name, told in found.items() if told[0]}
+
+
+def tell_broken(outcome: Outcome) -> None:
+    """Tell which systems broke, and why."""
+    for name, (count, total, why) in broken_of(outcome).items():
+        say(f"{name}: {count} of {total} items have no answer, for something broke: {why}", error=True)
 
 
 def _tell(outcome: Outcome, shown: EvaluationProgress, seconds: float, as_json: bool) -> None:
@@ -387,7 +393,7 @@ def _tell(outcome: Outcome, shown: EvaluationProgress, seconds: float, as_json: 
             "usd": round(last.usd, 6) if priced and last is not None else None,
             "systems": {name: {"right": counts[0], "done": counts[1]} for name, counts in right.items()},
             "counterfactuals": [each._asdict() for each in followed(outcome.items)],
-            "broken": {name: count for name, (count, _, _) in _broken(outcome).items()},
+            "broken": {name: count for name, (count, _, _) in broken_of(outcome).items()},
         }
         say_json(summary)
     else:
@@ -399,5 +405,4 @@ def _tell(outcome: Outcome, shown: EvaluationProgress, seconds: float, as_json: 
         say(f"{len(outcome.items)} items in {outcome.path}; concertino bench report {outcome.path}")
     if outcome.stopped:
         say(f"stopped: {outcome.stopped}; {outcome.missing} of {outcome.total} items are not done", error=True)
-    for name, (count, total, why) in _broken(outcome).items():
-        say(f"{name}: {count} of {total} items have no answer, for something broke: {why}", error=True)
+    tell_broken(outcome)

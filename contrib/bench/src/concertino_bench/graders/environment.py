@@ -25,6 +25,7 @@ class EnvironmentGrader(Grader):
 
     name = "environment"
     kinds = ("environment",)
+    reads_state = True
 
     def __init__(self, least: float = 1.0) -> None:
         self.least = least

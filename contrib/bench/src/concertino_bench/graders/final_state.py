@@ -31,6 +31,7 @@ class FinalState(Grader):
 
     name = "final-state"
     kinds = ("state",)
+    reads_state = True
 
     def check(self, task: Task) -> None:
         """Make sure that the task has a state or a digest, and facts that are texts."""

@@ -62,6 +62,17 @@ def value_mean(name: str, among: Iterable[Item] = ()) -> GraderValue:
     return replace(GRADER_VALUE, name=name, title=name, terms=_value_terms(name, frozenset())).among(among)
 
 
+def reward_mean(name: str) -> Metric:
+    """The mean of what a reward gave, such as "reward gap". An item that it could not score is missing, and not 0."""
+
+    def terms(items: Sequence[Item]) -> Terms | None:
+        found = [item.values[name] for item in items if name in item.values]
+        return Terms(sum(found) / len(found), 1.0, len(items) - len(found)) if found else None
+
+    formula = "mean over tasks of the mean of `Item.values[name]`"
+    return Metric(name, name, "reward", "higher", "", formula, "the reward", "What a reward gave.", terms=terms)
+
+
 @define(
     unit="share",
     better="higher",

@@ -17,7 +17,7 @@ from concertino_bench.baselines import strategies
 from concertino_bench.baselines.loops import SingleWithTools
 from concertino_bench.metrics.bootstrap import intervals
 from concertino_bench.metrics.catalogue import METRICS
-from concertino_bench.metrics.correctness import accuracy, value_mean
+from concertino_bench.metrics.correctness import accuracy, reward_mean, value_mean
 from concertino_bench.metrics.latency import Latency, latency
 from concertino_bench.metrics.metric import Metric, Terms, Value, by_system
 from concertino_bench.metrics.pairs import Comparison, compare
@@ -25,7 +25,7 @@ from concertino_bench.metrics.preferences import Preference, preference_adherenc
 from concertino_bench.metrics.samples import majority_at, pass_at
 from concertino_bench.metrics.shares import Entropy, Share, model_share, tool_share
 from concertino_bench.metrics.statuses import status_mix
-from concertino_bench.tasks.item import Item
+from concertino_bench.tasks.item import REWARD, Item
 
 from .failures import FailedItem, failures
 from .frontier import Point, mark
@@ -165,7 +165,8 @@ def _metrics(items: Sequence[Item], preference: Preference | None) -> list[Metri
         elif metric.name == "maj@k":
             found += [majority_at(samples)] if several else []
         elif metric.name == "grader_value":
-            found += [value_mean(name, items) for name in sorted({name for item in items for name in item.values})]
+            names = sorted({name for item in items for name in item.values})
+            found += [reward_mean(name) if name.startswith(REWARD) else value_mean(name, items) for name in names]
         elif metric.name == "preference_adherence":
             found += [preference_adherence(items, preference)] if preference else []
         elif metric.terms is not None or isinstance(metric, Entropy):

@@ -161,6 +161,23 @@ async def evaluate(
             return await _Runner(evaluation, file, on_progress).run(tasks, rollouts)
 
 
+def check_evaluation(
+    evaluation: Evaluation, pool: ct.Pool, *, graders: Sequence[Grader], tasks: Sequence[tuple[Task, TaskSet]]
+) -> None:
+    """See that tasks, systems, graders and pool fit together; nobody is asked.
+
+    Raises:
+        UsageError: they do not; says what is missing.
+    """
+    chosen = choose_graders([task for task, _ in tasks], graders, evaluation.grader)
+    used = list({grader.name: grader for grader in chosen.values()}.values())
+    pools = {system.name: _pool_of(system, pool) for system in evaluation.systems}
+    if evaluation.max_usd is not None:
+        _refuse_unpriced(pools)
+    jury, sets = grading_pool(pool, used), {home.name: home for _, home in tasks}
+    ItemWork(evaluation, pool, pools, used, jury, sets, None, Path(), chosen=chosen).check_beginnings(tasks)
+
+
 @dataclass
 class _Runner:
     evaluation: Evaluation

@@ -137,6 +137,7 @@ class ResultsFile:
                 "seed": ("seed",),
                 "budget": ("budget",),
                 "grader": ("grader",),
+                "what it is graded anew with": ("rescored",),
                 "unseen": ("unseen",),
                 "pool": ("pool", "pools"),
             }

@@ -115,10 +115,12 @@ class Grader(ABC):
         name: "exact-match"; what `--grader` takes.
         kinds: kinds of tasks that it grades unless another grader is asked for; no two graders share one.
         needs: members or roles that the pool must have: `("tool:code/python",)`, `("model:judge",)`.
+        reads_state: whether the state of a task's world decides, which no trace keeps.
     """
 
     name: ClassVar[str]
     kinds: ClassVar[tuple[str, ...]] = ()
+    reads_state: ClassVar[bool] = False
     needs: tuple[str, ...] = ()
 
     def check(self, task: Task) -> None:  # noqa: B027

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 
 _NONE = Usage()
+REWARD = "reward "
+"""How the name of a value begins that a reward gave: `reward gap`, and `reward gap: exact_match` for a part of it."""
 
 
 class Key(NamedTuple):
@@ -152,7 +154,7 @@ class Item:
             task.axis,
             task.level,
             task.split,
-            _shortened(run.answer),
+            shortened(run.answer),
             run.stop,
             run.detail,
             round(run.seconds, 6),
@@ -249,7 +251,8 @@ _SHOWN = 20_000
 """Characters of an answer that are kept; it was graded whole."""
 
 
-def _shortened(answer: str | None) -> str | None:
+def shortened(answer: str | None) -> str | None:
+    """An answer as an item keeps it."""
     if answer is None or len(answer) <= _SHOWN:
         return answer
     # Both ends: the final answer stands last, and how an answer begins tells what went wrong.

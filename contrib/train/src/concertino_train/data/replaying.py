@@ -12,7 +12,7 @@ it is what its writer read.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -127,13 +127,16 @@ def replayed(trace: Trace, tools: Tools = ()) -> ReplayedTrace:
     return ReplayedTrace(tuple(heard.spoken), tuple(heard.rounds), tuple(heard.levels), done, strategy)
 
 
-def readings_of(trace: Trace) -> dict[str, Reading]:
+def readings_of(trace: Trace, look: Callable[[Machine], None] | None = None) -> dict[str, Reading]:
     """What a trace's strategy found in each reply, by the id of its question; of a run that broke, as far as it got.
+
+    Args:
+        look: is shown the machine whenever it waits for a text or is done, as it was in the run.
 
     Raises:
         UsageError: its strategy is not installed, or does not say what it reads.
     """
-    noted = _Noted()
+    noted = _Noted(look)
     with contextlib.suppress(TraceError):
         # A run that broke ends in the middle; what was read up to there is what was asked for.
         replay(_with_ids(trace, ()), _Overheard(strategy_of(trace), noted))
@@ -162,18 +165,25 @@ class _Listener(Protocol):
 
     def ran(self, step: Act, observations: Sequence[Observation]) -> None: ...
 
+    def waits(self, machine: Machine) -> None: ...
+
 
 class _Noted:
     """The readings of a replay, by question."""
 
-    def __init__(self) -> None:
+    def __init__(self, look: Callable[[Machine], None] | None) -> None:
         self.readings: dict[str, Reading] = {}
+        self.look = look
 
     def told(self, step: Ask, reply: Reply, reading: Reading) -> None:
         self.readings[str(reply.extra.get(_ID, ""))] = reading
 
     def ran(self, step: Act, observations: Sequence[Observation]) -> None:
         pass
+
+    def waits(self, machine: Machine) -> None:
+        if self.look is not None:
+            self.look(machine)
 
 
 class _Heard:
@@ -228,6 +238,9 @@ class _Heard:
                 writer.calls.append((call, seen))
                 writer.round = len(self.rounds)
 
+    def waits(self, machine: Machine) -> None:
+        """A machine that waits says nothing new."""
+
     def _writer(self, owner: str | None) -> Spoken | None:
         """The text that a call stands in: the last one, or the last of a role; None where the strategy itself calls."""
         if owner == "":
@@ -257,6 +270,11 @@ class _Listening(Machine):
 
     def __init__(self, machine: Machine, heard: _Listener) -> None:
         self.machine, self.heard = machine, heard
+        self._look()
+
+    def _look(self) -> None:
+        if not isinstance(self.machine.step(), Act):
+            self.heard.waits(self.machine)
 
     def step(self) -> Step:
         return self.machine.step()
@@ -269,15 +287,18 @@ class _Listening(Machine):
         assert isinstance(step, Ask)
         asked = replace(step, messages=tuple(step.messages))  # a live view, which `on_reply` may change
         self.heard.told(asked, reply, tell(self.machine, reply))
+        self._look()
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
         step = self.machine.step()
         assert isinstance(step, Act)
         self.heard.ran(step, observations)
         self.machine.observe(observations, remaining)
+        self._look()
 
     def finish(self, stop: str, detail: str = "") -> None:
         self.machine.finish(stop, detail)
+        self._look()
 
     def dump(self) -> dict[str, Any]:
         return self.machine.dump()

@@ -7,6 +7,7 @@ paramanager, toolorchestra, mas_orchestra, gap, at_grpo
 term            what a term is
 reward          terms with weights, from Python or a file; all terms and the rewards of the five systems, by name
 plain           a function of an episode as a term, and terms by `module:name`
+recorded        episodes of runs that are read back from their traces
 installed       terms and rewards of all installed distributions
 """
 

@@ -20,7 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from concertino import UsageError
 from concertino.core.trust import require
@@ -32,6 +32,9 @@ from concertino_train.settings import did_you_mean
 from . import at_grpo, gap, mas_orchestra, paramanager, shared, toolorchestra
 from .plain import imported_term
 from .term import Term
+
+if TYPE_CHECKING:
+    from concertino_bench.rescoring.rewarding import GradedRun
 
 When = Literal["always", "right"]
 
@@ -120,6 +123,16 @@ class Reward:
             )
             for place in range(len(group))
         ]
+
+    def score_runs(self, runs: Sequence[GradedRun]) -> list[Scored]:
+        """Score recorded runs that are compared with each other: what `concertino bench rescore` asks a reward for.
+
+        Raises:
+            UsageError: as `score`.
+        """
+        from .recorded import episodes_of
+
+        return self.score(episodes_of(runs))
 
     def _column(self, name: str, weighted: Weighted, group: Sequence[Episode]) -> list[float]:
         term = weighted.term

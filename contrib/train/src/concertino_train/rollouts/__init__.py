@@ -4,7 +4,6 @@ assignment    what is rolled out, and how much may be written
 engine        lock-step rounds: all calls at once, one batch for all that ask
 conversations the token ids of every conversation
 sharing       calls that a group makes alike are made once
-turns         turns of role workflows, judged by their environment
 tree          K candidates at every turn (AT-GRPO)
 judging       a model of the pool compares the answers of a group
 rollout       the result of a rollout, and its reward

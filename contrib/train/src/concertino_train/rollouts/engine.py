@@ -44,13 +44,13 @@ from concertino_local.codec import Codec
 
 from concertino_train.episodes import Episode
 from concertino_train.policies import Policy, Prompt, Sample
+from concertino_train.role_turns import RoleTurns, Scripts
 
 from .assignment import Assignment, TokenLimits
 from .conversations import Conversations, Encoder
 from .rollout import Rollout
 from .sequences import TokenSequence
 from .sharing import SharedCalls
-from .turns import RoleTurns, Scripts
 
 T = TypeVar("T")
 POLICY = "policy"
