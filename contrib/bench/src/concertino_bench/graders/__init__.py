@@ -16,6 +16,7 @@ from .environment import EnvironmentGrader
 from .exact_match import ExactMatch, TokenF1, normalise
 from .final_state import FinalState
 from .judge_agreement import agreement
+from .judged_state import JudgedState
 from .llm_judge import LlmJudge
 from .mathematics import Mathematics
 from .multi_answer import MultiAnswer
@@ -31,6 +32,7 @@ __all__ = [
     "EnvironmentGrader",
     "ExactMatch",
     "FinalState",
+    "JudgedState",
     "LlmJudge",
     "Mathematics",
     "MultiAnswer",
@@ -61,6 +63,7 @@ def all_graders() -> list[Grader]:
         CallMatch(),
         OfficialCallMatch(),
         FinalState(),
+        JudgedState(),
         EnvironmentGrader(),
         WorkflowMatch(),
         LlmJudge(),
