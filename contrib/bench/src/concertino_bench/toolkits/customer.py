@@ -115,7 +115,7 @@ class DialogueWorld(ToolkitWorld):
         """
         model = ctx.model(self._model)
         for _ in range(_MOST_ROUNDS):
-            reply = await model.chat(self._heard, tools=ctx.toolbox, sampling=Sampling(temperature=0.0))
+            reply = await model.chat([*self._heard], tools=ctx.toolbox, sampling=Sampling(temperature=0.0))
             self._heard.append(Message.of(reply))
             if not reply.tool_calls:
                 if reply.text.strip():
