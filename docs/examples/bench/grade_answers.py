@@ -30,6 +30,13 @@ TASKS = {
             "category": "simple_python",
         },
     ),
+    "call-states": (
+        (),
+        {
+            "involved_classes": ["MathAPI"],
+            "turn_calls": [[{"name": "add", "arguments": {"a": 1, "b": 2}}]],
+        },
+    ),
     "final-state": ((), {"digest": digest({"doors": {"red": "open"}})}),
     "judged-state": (
         (),
@@ -51,6 +58,7 @@ SUBMISSIONS = {
     "unit-tests": Submission("```python\ndef double(x):\n    return abs(2 * x)\n```"),
     "call-match": Submission("", calls=[{"name": "weather_at", "arguments": {"city": "bern"}, "status": "OK"}]),
     "call-match-official": Submission("```python\n[weather.at(city='Bern')]\n```"),
+    "call-states": Submission("", state=[{"name": "add", "arguments": {"a": 2, "b": b}} for b in (2, 1)]),
     "final-state": Submission("Done.", state={"doors": {"red": "open"}}),
     "judged-state": Submission("Louisville, Kentucky: the lamp is on.", state={"lamp": "on"}),
     "environment": Submission("I am there!", state={"reached": False, "reason": "a wall is in the way"}),

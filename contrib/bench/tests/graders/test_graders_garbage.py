@@ -320,6 +320,7 @@ def test_all_graders_have_names_kinds_and_needs_of_their_own() -> None:
         "unit-tests",
         "call-match",
         "call-match-official",
+        "call-states",
         "final-state",
         "judged-state",
         "environment",

@@ -11,6 +11,7 @@ from concertino_bench.tasks.grade import Grader
 
 from .bfcl_official import OfficialCallMatch
 from .call_match import CallMatch
+from .call_states import CallStates
 from .choice import ChoiceGrader
 from .environment import EnvironmentGrader
 from .exact_match import ExactMatch, TokenF1, normalise
@@ -27,6 +28,7 @@ from .workflow_match import WorkflowMatch
 
 __all__ = [
     "CallMatch",
+    "CallStates",
     "ChoiceGrader",
     "Contains",
     "EnvironmentGrader",
@@ -62,6 +64,7 @@ def all_graders() -> list[Grader]:
         UnitTests(),
         CallMatch(),
         OfficialCallMatch(),
+        CallStates(),
         FinalState(),
         JudgedState(),
         EnvironmentGrader(),
