@@ -78,9 +78,10 @@ class Machines:
 def programs() -> dict[str, type[Machine]]:
     """The simulated programs by the names of the published classes."""
     # Imported here: they build on this module.
-    from . import machines_desk, machines_maths, machines_trading, machines_vehicle
+    from . import machines_desk, machines_files, machines_maths, machines_trading, machines_vehicle
 
     return {
+        "GorillaFileSystem": machines_files.Files,
         "MathAPI": machines_maths.Maths,
         "MessageAPI": machines_desk.Messages,
         "TicketAPI": machines_desk.Tickets,

@@ -366,4 +366,11 @@ TELECOM = Domain("tau2/telecom", Telecom, _telecom, ("main_policy.md", "tech_sup
 
 def task_sets() -> list[TaskSet]:
     """`tau2/airline`, `tau2/mock`, `tau2/retail` and `tau2/telecom`."""
-    return [domain.task_set() for domain in (AIRLINE, MOCK, RETAIL, TELECOM)]
+    domains = (AIRLINE, MOCK, RETAIL, TELECOM)
+    return [
+        domain.task_set(
+            file=f"the folder data/tau2/domains/{domain.name.removeprefix('tau2/')}",
+            source="github.com/sierra-research/tau2-bench, MIT",
+        )
+        for domain in domains
+    ]
