@@ -11,7 +11,7 @@ import pytest
 from concertino_bench import Submission, Task
 from concertino_bench.graders import CallStates
 from concertino_bench.loaders.function_calls import CallWorld, bfcl
-from concertino_bench.loaders.machines import Machines, machines_of, missing, not_simulated
+from concertino_bench.machines import Machines, machines_of, missing, not_simulated
 
 BENCH: Any = None  # this grader uses nothing of the pool
 
@@ -173,7 +173,7 @@ def test_messages_tickets_and_posts_need_a_login_and_count_their_ids() -> None:
 def files() -> Machines:
     text = {"type": "file", "content": "b b\na\n"}
     notes = {"type": "directory", "contents": {"a.txt": text, ".hidden": {"type": "file", "content": ""}}}
-    root = {"home": {"type": "directory", "contents": {"notes": notes, "top.txt": text}}}
+    root = {"shop": {"type": "directory", "contents": {"notes": notes, "top.txt": text}}}
     return Machines(["GorillaFileSystem"], {"GorillaFileSystem": {"root": root}})
 
 
@@ -181,7 +181,7 @@ def test_a_shell_reads_moves_and_removes_in_the_folder_where_it_is() -> None:
     shell = files()
     assert ask(shell, "find", name="a.txt") == {"matches": ["./notes/a.txt"]}
     assert ask(shell, "cd", folder="notes") == {"current_working_directory": "notes"}
-    assert ask(shell, "pwd") == {"current_working_directory": "/home/notes"}
+    assert ask(shell, "pwd") == {"current_working_directory": "/shop/notes"}
     assert ask(shell, "ls") == {"current_directory_content": ["a.txt"]}
     assert ask(shell, "ls", a=True) == {"current_directory_content": ["a.txt", ".hidden"]}
     assert ask(shell, "wc", file_name="a.txt", mode="w") == {"count": 3, "type": "words"}

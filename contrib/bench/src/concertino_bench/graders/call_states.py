@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from concertino_bench.loaders.machines import Machines, machines_of, not_simulated
+from concertino_bench.machines import Machines, machines_of, not_simulated
 from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
 from concertino_bench.tasks.task import Task
 

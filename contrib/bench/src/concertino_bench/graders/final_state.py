@@ -76,8 +76,8 @@ def _graded(task: Task, submission: Submission) -> Grade:
         return Grade(Verdict.UNPARSABLE, "there is no final state; the run had no world", wanted)
     checked = (*task.metadata.get("assertions", ()), *task.metadata.get("actions", ()))
     if checked and not isinstance(state, WorldState):
-        told = "assertions and actions can be checked only in the world of the run"
-        return Grade(Verdict.UNPARSABLE, told, expected)
+        why = "assertions and actions can be checked only in the world of the run"
+        return Grade(Verdict.UNPARSABLE, why, expected)
     try:
         compared = [_compared(task, state, each) for each in expected]
     except (TypeError, ValueError, RecursionError) as error:  # ValueError: a number of more digits than can be written

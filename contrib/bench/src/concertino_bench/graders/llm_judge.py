@@ -94,19 +94,19 @@ class LlmJudge(Grader):
     async def verdict(self, request: ChatRequest, services: GraderServices) -> Mapping[str, Any] | str:
         """The judge's reply to a request that asks for `SCHEMA`, kept or new; a text says why there is none."""
         key = self._key(request)
-        data = self._kept(key)
-        if data is not None:
-            return data
+        kept = self._kept(key)
+        if kept is not None:
+            return kept
         try:
             reply = await services.ask(self.role, request)
         except (ProviderError, CallFailed) as error:
             return f"the judge did not answer: {shown(str(error))}"
         # A model server without structured output still writes JSON as text.
-        data = reply.data if reply.data is not None else json_of(reply.text)
+        data: Any = reply.data if reply.data is not None else json_of(reply.text)
         if not _is_verdict(data):
             return f"the judge's verdict cannot be read: {shown(reply.text) or 'nothing'}"
         self._keep(key, data)
-        return data
+        return dict(data)
 
     def _request(self, task: Task, answer: str) -> ChatRequest:
         accepted = [*task.answers, *_texts(task.metadata.get("aliases", ()))]

@@ -26,10 +26,10 @@ from typing import Any
 
 import concertino as ct
 
+from concertino_bench.machines import Machines, machines_of, not_simulated
 from concertino_bench.tasks.task import DataError, Task
 
 from .dialect import Tell, json_schema
-from .machines import Machines, machines_of, not_simulated
 from .row_values import brief
 from .rows import DataRow, read_rows
 from .simulated import BACKENDS, Memory, Web

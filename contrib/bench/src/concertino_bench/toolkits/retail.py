@@ -299,7 +299,7 @@ class Retail(Toolkit):
     def _user_where(self, wanted: Any) -> str:
         # Walked through without copying: hundreds of users are compared, and none is changed.
         users = dict.items(self.db["users"])
-        found = next((key for key, user in users if wanted(user)), None)
+        found: str | None = next((key for key, user in users if wanted(user)), None)
         if found is None:
             raise ToolError("User not found")
         return found

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from .machines import Machine, State, error
+from .machine import Machine, State, error
 
 Folder: TypeAlias = dict[str, Any]
 _FORBIDDEN = frozenset('|/\\?%*:"><')

@@ -9,7 +9,7 @@ import math
 from decimal import Context, Decimal
 from typing import Any
 
-from .machines import Machine, State, error
+from .machine import Machine, State, error
 
 _METRES = {"km": 1000, "m": 1, "cm": 0.01, "mm": 0.001, "um": 1e-6, "nm": 1e-9}
 _FACTORS = {

@@ -1,48 +1,21 @@
-"""The simulated programs behind BFCL's multi-turn functions: what calls answer, and the state that they change.
+"""The programs of one task together: its calls find theirs by name.
 
     a task's initial_config --> Machines --call(name, arguments)--> answer; state() at any time
 
-Written from the published function descriptions and from how the published programs behave. A class of the published
-tasks that has no program here is in `missing`. The invariants: the same calls give the same answers and states; and a
-call that is refused, or that does not fit, is answered with an error and changes nothing beyond what the published
-program changes.
+The invariant: a call that does not fit is answered with an error, and never raises.
 """
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from concertino_bench.tasks.task import Task
 
-State = dict[str, Any]
-
-
-class Machine:
-    """One simulated program. Its functions are its methods `on_<name>`, in small letters: `startEngine` is
-    `on_start_engine`.
-
-    Args:
-        config: what of its state differs from `first`.
-    """
-
-    first: ClassVar[Mapping[str, Any]] = {}
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        given = {key: copy.deepcopy(value) for key, value in config.items() if key in self.first}
-        self.kept: State = {**copy.deepcopy(dict(self.first)), **given}
-
-    def state(self) -> State:
-        """What counts of its state."""
-        return self.kept
-
-
-def error(text: str) -> State:
-    """The answer to a call that is refused."""
-    return {"error": text}
+from . import brokerage, calculator, desk, shell, vehicle
+from .machine import Machine, error
 
 
 class Machines:
@@ -77,17 +50,14 @@ class Machines:
 
 def programs() -> dict[str, type[Machine]]:
     """The simulated programs by the names of the published classes."""
-    # Imported here: they build on this module.
-    from . import machines_desk, machines_files, machines_maths, machines_trading, machines_vehicle
-
     return {
-        "GorillaFileSystem": machines_files.Files,
-        "MathAPI": machines_maths.Maths,
-        "MessageAPI": machines_desk.Messages,
-        "TicketAPI": machines_desk.Tickets,
-        "TradingBot": machines_trading.Trading,
-        "TwitterAPI": machines_desk.Posts,
-        "VehicleControlAPI": machines_vehicle.Vehicle,
+        "GorillaFileSystem": shell.Files,
+        "MathAPI": calculator.Maths,
+        "MessageAPI": desk.Messages,
+        "TicketAPI": desk.Tickets,
+        "TradingBot": brokerage.Trading,
+        "TwitterAPI": desk.Posts,
+        "VehicleControlAPI": vehicle.Vehicle,
     }
 
 

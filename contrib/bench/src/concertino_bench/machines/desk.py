@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from .machines import Machine, State, error
+from .machine import Machine, State, error
 
 _LOGGED_OUT = "User not authenticated. Please log in first."
 _FIELDS = ("title", "description", "status", "priority")

@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from .machines import Machine, State, error
+from .machine import Machine, State, error
 
 _TANK, _MILES_PER_GALLON = 50, 20.0
 _FULLY = 1000.0

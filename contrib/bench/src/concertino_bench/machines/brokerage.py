@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
-from .machines import Machine, State, error
+from .machine import Machine, State, error
 
 NOW = datetime(2024, 9, 1, 10, 30, tzinfo=UTC)
 """What time it is in this program."""
