@@ -30,7 +30,18 @@ TASKS = {
             "category": "simple_python",
         },
     ),
+    "call-states": (
+        (),
+        {
+            "involved_classes": ["MathAPI"],
+            "turn_calls": [[{"name": "add", "arguments": {"a": 1, "b": 2}}]],
+        },
+    ),
     "final-state": ((), {"digest": digest({"doors": {"red": "open"}})}),
+    "judged-state": (
+        (),
+        {"digest": digest({"lamp": "on"}), "statements": ["The agent named the city with its state."]},
+    ),
     "environment": ((), {}),
     "workflow-match": ((), {"nodes": {"1": "boil water", "2": "pour it"}, "edges": [["1", "2"]]}),
     "llm-judge": (("Louisville",), {}),
@@ -47,7 +58,9 @@ SUBMISSIONS = {
     "unit-tests": Submission("```python\ndef double(x):\n    return abs(2 * x)\n```"),
     "call-match": Submission("", calls=[{"name": "weather_at", "arguments": {"city": "bern"}, "status": "OK"}]),
     "call-match-official": Submission("```python\n[weather.at(city='Bern')]\n```"),
+    "call-states": Submission("", state=[{"name": "add", "arguments": {"a": 2, "b": b}} for b in (2, 1)]),
     "final-state": Submission("Done.", state={"doors": {"red": "open"}}),
+    "judged-state": Submission("Louisville, Kentucky: the lamp is on.", state={"lamp": "on"}),
     "environment": Submission("I am there!", state={"reached": False, "reason": "a wall is in the way"}),
     "workflow-match": Submission("Node:\n1: boil the water\n2: pour it\nEdge: (1,2) (2,END)"),
     "llm-judge": Submission("Louisville, Kentucky"),

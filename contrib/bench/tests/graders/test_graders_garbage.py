@@ -18,6 +18,7 @@ from concertino_bench.graders import (
     EnvironmentGrader,
     ExactMatch,
     FinalState,
+    JudgedState,
     LlmJudge,
     Mathematics,
     MultiAnswer,
@@ -45,6 +46,7 @@ TASKS = {
     "call-match": Task("t", "?", (), "calls", metadata=GOLD),
     "unit-tests": Task("t", "?", (), "code", metadata={"tests": "pass", "entry_point": "f", "prompt": "def f():\n"}),
     "final-state": Task("t", "?", (), "state", metadata={"state": {"a": 1}}),
+    "judged-state": Task("t", "?", (), "state", metadata={"state": {"a": 1}, "statements": ["The agent greeted."]}),
     "environment": Task("t", "?", (), "environment"),
     "llm-judge": Task("t", "?", ("Paris",), "text"),
 }
@@ -62,6 +64,7 @@ GRADERS: dict[str, Grader] = {
         CallMatch(),
         UnitTests(),
         FinalState(),
+        JudgedState(),
         EnvironmentGrader(),
         LlmJudge(),
     )
@@ -317,7 +320,9 @@ def test_all_graders_have_names_kinds_and_needs_of_their_own() -> None:
         "unit-tests",
         "call-match",
         "call-match-official",
+        "call-states",
         "final-state",
+        "judged-state",
         "environment",
         "workflow-match",
         "llm-judge",
@@ -328,6 +333,7 @@ def test_all_graders_have_names_kinds_and_needs_of_their_own() -> None:
     assert {*kinds} == plain | {"code", "calls", "state", "environment"}
     assert {each.name: each.needs for each in graders if each.needs} == {
         "unit-tests": ("tool:code/python",),
+        "judged-state": ("model:judge",),
         "llm-judge": ("model:judge",),
     }
 

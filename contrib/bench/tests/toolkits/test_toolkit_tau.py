@@ -1,4 +1,4 @@
-"""The domains of tau-bench and tau2-bench: our tools reproduce what was recorded with theirs."""
+"""The airline of tau-bench: our tools reproduce what was recorded with theirs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from concertino_bench import DataError, Submission
 from concertino_bench.graders import FinalState
 from concertino_bench.toolkits import digest, replay, task_sets
 from concertino_bench.toolkits.airline import Airline
-from concertino_bench.toolkits.board import TaskBoard
-from concertino_bench.toolkits.tau import AIRLINE_DIGEST, airline_tasks, left_out, tau2_tasks
+from concertino_bench.toolkits.tau import AIRLINE_DIGEST, airline_tasks
 from concertino_bench.toolkits.toolkit import Database
 from linear import assert_linear
 
@@ -193,59 +192,3 @@ def test_a_missing_or_wrong_file_is_named_with_the_next_step(folder: Path, tmp_p
     (tmp_path / "tasks_golden.jsonl").write_text(json.dumps(row) + "\nno json\n")
     with pytest.raises(DataError, match="golden call of 'fly'"):
         next(airline_tasks(tmp_path))
-
-
-# -- tau2-bench ------------------------------------------------------------------------------------------------------
-
-
-def test_the_mock_domain_gives_the_tasks_that_a_database_decides_and_names_the_others(shared_data: Path) -> None:
-    mock = shared_data / "tau2_bench" / "mock"
-    tasks = list(tau2_tasks(mock))
-    others = left_out(mock)
-    assert len(tasks) + len(others) == len(json.loads((mock / "tasks.json").read_text()))
-    assert {each.id for each in others} == {
-        "create_task_1_nl_eval",
-        "update_task_with_history_and_env_assertions",
-        "update_task_with_user_tools",
-    }
-    assert all(each.reason for each in others)
-    assert [task.metadata["faults"] for task in tasks] == [[]] * len(tasks)
-
-
-def test_three_ways_to_give_a_first_state_lead_to_the_same_final_state(shared_data: Path) -> None:
-    tasks = {task.id.removeprefix("tau2/mock-"): task for task in tau2_tasks(shared_data / "tau2_bench" / "mock")}
-    ways = [
-        tasks[f"update_task_with_{way}"] for way in ("message_history", "initialization_data", "initialization_actions")
-    ]
-    assert len({task.metadata["digest"] for task in ways}) == 1
-    assert SETS["tau2/mock"].world is not None
-    for task in ways:
-        world = SETS["tau2/mock"].world(task)
-        (update,) = task.metadata["golden"]
-        assert world.toolkit.call(update["name"], update["arguments"]).ok
-        assert world.toolkit.digest() == task.metadata["digest"]
-
-
-def test_all_golden_calls_of_tau2s_airline_go_through_on_the_airlines_database(shared_data: Path, folder: Path) -> None:
-    tasks = list(SETS["tau2/airline"].load(path=shared_data / "tau2_bench" / "airline", database=folder))
-    assert len(tasks) == 50
-    assert [task.id for task in tasks if task.metadata["faults"]] == []
-    writing = {name for name, function in Airline({}).functions().items() if function.writes}
-    for task in tasks:
-        wrote = any(call["name"] in writing for call in task.metadata["golden"])
-        assert (task.metadata["digest"] != AIRLINE_DIGEST) == wrote
-
-
-def test_telecom_is_left_out_as_a_whole_with_the_reason(shared_data: Path) -> None:
-    telecom = shared_data / "tau2_bench" / "telecom"
-    assert len(left_out(telecom)) == 20
-    with pytest.raises(DataError, match="simulated phone"):
-        next(tau2_tasks(telecom, domain="telecom"))
-
-
-def test_the_board_counts_tasks_and_refuses_unknown_users() -> None:
-    board = TaskBoard({"tasks": {}, "users": {"u": {"user_id": "u", "name": "U", "tasks": []}}})
-    assert board.call("create_task", {"user_id": "u", "title": "x"}).content["task_id"] == "task_1"
-    assert board.call("create_task", {"user_id": "v", "title": "x"}).error == "User v not found"
-    assert not board.call("update_task_status", {"task_id": "task_1", "status": "late"}).ok
-    assert board.call("get_users", {}).content[0]["tasks"] == ["task_1"]

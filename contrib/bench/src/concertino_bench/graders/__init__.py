@@ -11,11 +11,13 @@ from concertino_bench.tasks.grade import Grader
 
 from .bfcl_official import OfficialCallMatch
 from .call_match import CallMatch
+from .call_states import CallStates
 from .choice import ChoiceGrader
 from .environment import EnvironmentGrader
 from .exact_match import ExactMatch, TokenF1, normalise
 from .final_state import FinalState
 from .judge_agreement import agreement
+from .judged_state import JudgedState
 from .llm_judge import LlmJudge
 from .mathematics import Mathematics
 from .multi_answer import MultiAnswer
@@ -26,11 +28,13 @@ from .workflow_match import WorkflowMatch
 
 __all__ = [
     "CallMatch",
+    "CallStates",
     "ChoiceGrader",
     "Contains",
     "EnvironmentGrader",
     "ExactMatch",
     "FinalState",
+    "JudgedState",
     "LlmJudge",
     "Mathematics",
     "MultiAnswer",
@@ -60,7 +64,9 @@ def all_graders() -> list[Grader]:
         UnitTests(),
         CallMatch(),
         OfficialCallMatch(),
+        CallStates(),
         FinalState(),
+        JudgedState(),
         EnvironmentGrader(),
         WorkflowMatch(),
         LlmJudge(),

@@ -2,21 +2,23 @@
 
 States are compared by `toolkits.digest`, the hash that tau-bench publishes, so its recorded hashes can stand in a task.
 A world may hand its digest over with its state (`toolkits.WorldState`); else it is worked out, away from the event
-loop. A task may also have facts that the answer must tell, `metadata["required"]`: then both count, and the marks say
-which is lacking. The invariants: the order of an object's names never matters, that of a list does, and 1, 1.0, "1" and
-true are four different things.
+loop. A task may also have facts that must be told, `metadata["required"]`, assertions about the state that its world
+checks, `"assertions"`, and calls that must be made, `"actions"`: then all of them count, and the marks say which is
+lacking. The invariants: the order of an object's names never matters, that of a list does, and 1, 1.0, "1" and true are
+four different things.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
 from concertino_bench.tasks.task import Task
 from concertino_bench.toolkits.criteria import Fact, mentions
 from concertino_bench.toolkits.digests import digest
+from concertino_bench.toolkits.replaying import GoldenCall
 from concertino_bench.toolkits.world import WorldState
 
 from .base import shown, written
@@ -25,8 +27,11 @@ from .base import shown, written
 class FinalState(Grader):
     """Right if the world's final state equals `metadata["state"]`, or has the hash `metadata["digest"]`.
 
-    With `metadata["required"]`, a list of facts (texts, or lists of texts one of which will do), the submission's text
-    has to mention each of them too.
+    Where a task has no state to compare, it needs `metadata["assertions"]`, a list of `{"name", "arguments",
+    "expected"}` that the world checks, `metadata["actions"]`, a list of `{"name", "arguments", "compare"}`, where
+    `compare` names the arguments that count and null means all, or `metadata["statements"]`, for the grader
+    `judged-state`. With `metadata["required"]`, a list of facts (texts, or lists of texts one of which will do), what
+    was said has to mention each of them too.
     """
 
     name = "final-state"
@@ -34,47 +39,124 @@ class FinalState(Grader):
     reads_state = True
 
     def check(self, task: Task) -> None:
-        """Make sure that the task has a state or a digest, and facts that are texts."""
-        if "digest" not in task.metadata and "state" not in task.metadata:
+        """Make sure that the task has something to compare with, and facts that are texts."""
+        if not _compares(task) and not any(task.metadata.get(name) for name in ("assertions", "actions", "statements")):
             raise ValueError(
-                f"{task.id}: expected metadata['state'] or metadata['digest']; the grader `final-state` needs one"
+                f"{task.id}: expected metadata['state'] or metadata['digest']; the grader `final-state` needs one, or "
+                "'assertions' or 'actions'"
             )
         _required(task)
 
     async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
-        """Grade the submission's state, and what its text tells."""
+        """Grade the submission's state, what was done, and what was said."""
         self.check(task)
         # Then both digests are known already; else hashing megabytes would hold the event loop up.
-        if isinstance(submission.state, WorldState) and "digest" in task.metadata:
+        if isinstance(submission.state, WorldState) and ("digest" in task.metadata or not _compares(task)):
             return _graded(task, submission)
         return await asyncio.to_thread(_graded, task, submission)
 
 
+class _Part(NamedTuple):
+    """One thing that counts: whether it is right, what was wanted, what was found, and why it is wrong."""
+
+    right: bool
+    wanted: str
+    found: str
+    fault: str
+
+
+def _compares(task: Task) -> bool:
+    return "digest" in task.metadata or "state" in task.metadata
+
+
 def _graded(task: Task, submission: Submission) -> Grade:
-    expected, required = _expected(task), _required(task)
-    wanted = (expected, *map(_said, required))
-    state = submission.state
+    state, required = submission.state, _required(task)
+    expected = (_expected(task),) if _compares(task) else ()
     if state is None:
+        wanted = (*expected, *map(_said, required))
         return Grade(Verdict.UNPARSABLE, "there is no final state; the run had no world", wanted)
+    checked = (*task.metadata.get("assertions", ()), *task.metadata.get("actions", ()))
+    if checked and not isinstance(state, WorldState):
+        why = "assertions and actions can be checked only in the world of the run"
+        return Grade(Verdict.UNPARSABLE, why, expected)
     try:
-        found = state.digest if isinstance(state, WorldState) else digest(state)
+        compared = [_compared(task, state, each) for each in expected]
     except (TypeError, ValueError, RecursionError) as error:  # ValueError: a number of more digits than can be written
-        return Grade(Verdict.UNPARSABLE, f"the final state is not JSON data: {shown(str(error))}", wanted)
-    told = [mentions(submission.text, fact) for fact in required]
-    seen = (found, *(_said(fact) for fact, mentioned in zip(required, told, strict=True) if mentioned))
-    reason = "the final state is right" if found == expected else _differing(task, state, found, expected)
-    untold = [_said(fact) for fact, mentioned in zip(required, told, strict=True) if not mentioned]
-    if untold:
-        reason += f"; the answer does not tell {shown(', '.join(map(repr, untold)), 200)}"
-    elif required:
-        reason += (
-            f", and the answer tells {'what' if len(required) == 1 else f'all {len(required)} facts that'} it must"
-        )
-    marks = (found == expected, *told)
-    values = {"state": float(marks[0]), "told": sum(told) / len(told)} if required else {}
+        return Grade(Verdict.UNPARSABLE, f"the final state is not JSON data: {shown(str(error))}", expected)
+    done = [*_asserted(task, state), *_acted(task, state)] if isinstance(state, WorldState) else []
+    text = told_text(submission)
+    told = [(fact, mentions(text, fact)) for fact in required]
+    parts = [*compared, *done, *(_Part(said, _said(fact), _said(fact), "") for fact, said in told)]
+    values = {"state": float(all(part.right for part in (*compared, *done)))}
+    values |= {"told": sum(said for _, said in told) / len(told)} if told else {}
     return Grade(
-        Verdict.RIGHT if all(marks) else Verdict.WRONG, reason, wanted, seen, marks if required else (), values
+        Verdict.RIGHT if all(part.right for part in parts) else Verdict.WRONG,
+        _reason([*compared, *done], told),
+        tuple(part.wanted for part in parts),
+        tuple(part.found for part in parts if part.found and (part.right or part in compared)),
+        tuple(part.right for part in parts) if len(parts) > len(compared) else (),
+        values if len(parts) > len(compared) else {},
     )
+
+
+def _reason(parts: Sequence[_Part], told: Sequence[tuple[Fact, bool]]) -> str:
+    faults = [part.fault for part in parts if not part.right]
+    reason = "; ".join(faults[:3]) or "the final state is right"
+    untold = [_said(fact) for fact, said in told if not said]
+    if untold:
+        return f"{reason}; the answer does not tell {shown(', '.join(map(repr, untold)), 200)}"
+    if told:
+        return f"{reason}, and the answer tells {'what' if len(told) == 1 else f'all {len(told)} facts that'} it must"
+    return reason
+
+
+def _compared(task: Task, state: Any, expected: str) -> _Part:
+    found = state.digest if isinstance(state, WorldState) else digest(state)
+    return _Part(found == expected, expected, found, _differing(task, state, found, expected))
+
+
+def _asserted(task: Task, state: WorldState) -> list[_Part]:
+    """The task's assertions, as the world found them."""
+    named = [str(GoldenCall.of(each)) for each in task.metadata.get("assertions", ())]
+    # A state of another task's world says nothing of these.
+    if len(named) != len(state.unmet):
+        return [_Part(False, name, "", f"{name} was not checked in this world") for name in named]
+    return [_Part(not why, name, name, why) for name, why in zip(named, state.unmet, strict=True)]
+
+
+def _acted(task: Task, state: WorldState) -> list[_Part]:
+    """The calls that had to be made."""
+    parts = []
+    for action in task.metadata.get("actions", ()):
+        name = str(GoldenCall.of(action))
+        made = any(_is_made(action, *call) for call in state.calls)
+        parts.append(_Part(made, name, name, f"the call {name} was not made"))
+    return parts
+
+
+def _is_made(action: Mapping[str, Any], name: str, arguments: Mapping[str, Any]) -> bool:
+    if name != action["name"]:
+        return False
+    counted = action.get("compare")
+    # As published: what the call leaves out does not count against it.
+    names = arguments if counted is None else counted
+    return all(
+        (key in arguments) == (key in action["arguments"]) and arguments.get(key) == action["arguments"].get(key)
+        for key in names
+    )
+
+
+def told_text(submission: Submission) -> str:
+    """All that the tested side has told: to the simulated user, and in its answer."""
+    said = submission.state.said if isinstance(submission.state, WorldState) else ()
+    return "\n".join([*(turn.text for turn in said if turn.who == "agent"), submission.text])
+
+
+def conversation(submission: Submission) -> str:
+    """What was said on both sides, and the answer."""
+    said = submission.state.said if isinstance(submission.state, WorldState) else ()
+    lines = [f"{turn.who}: {turn.text}" for turn in said]
+    return "\n".join([*lines, f"agent, at the end: {submission.text}"])
 
 
 def _differing(task: Task, state: Any, found: str, expected: str) -> str:

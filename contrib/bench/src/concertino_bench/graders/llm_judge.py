@@ -80,21 +80,9 @@ class LlmJudge(Grader):
         answer = spoken(submission.text).strip()
         if not answer:
             return Grade(Verdict.UNPARSABLE, "there is no answer to judge", task.answers)
-        request = self._request(task, answer)
-        key = self._key(request)
-        data = self._kept(key)
-        if data is None:
-            try:
-                reply = await services.ask(self.role, request)
-            except (ProviderError, CallFailed) as error:
-                return Grade(Verdict.UNPARSABLE, f"the judge did not answer: {shown(str(error))}", task.answers)
-            # A model server without structured output still writes JSON as text.
-            data = reply.data if reply.data is not None else json_of(reply.text)
-            if _is_verdict(data):
-                self._keep(key, data)
-            else:
-                said = shown(reply.text) or "nothing"
-                return Grade(Verdict.UNPARSABLE, f"the judge's verdict cannot be read: {said}", task.answers)
+        data = await self.verdict(self._request(task, answer), services)
+        if isinstance(data, str):
+            return Grade(Verdict.UNPARSABLE, data, task.answers)
         verdict = Verdict.RIGHT if data["verdict"] == "right" else Verdict.WRONG
         return Grade(
             verdict,
@@ -102,6 +90,23 @@ class LlmJudge(Grader):
             task.answers,
             (shown(answer, 240),),
         )
+
+    async def verdict(self, request: ChatRequest, services: GraderServices) -> Mapping[str, Any] | str:
+        """The judge's reply to a request that asks for `SCHEMA`, kept or new; a text says why there is none."""
+        key = self._key(request)
+        kept = self._kept(key)
+        if kept is not None:
+            return kept
+        try:
+            reply = await services.ask(self.role, request)
+        except (ProviderError, CallFailed) as error:
+            return f"the judge did not answer: {shown(str(error))}"
+        # A model server without structured output still writes JSON as text.
+        data: Any = reply.data if reply.data is not None else json_of(reply.text)
+        if not _is_verdict(data):
+            return f"the judge's verdict cannot be read: {shown(reply.text) or 'nothing'}"
+        self._keep(key, data)
+        return dict(data)
 
     def _request(self, task: Task, answer: str) -> ChatRequest:
         accepted = [*task.answers, *_texts(task.metadata.get("aliases", ()))]
@@ -122,7 +127,7 @@ class LlmJudge(Grader):
         content = [self._judge, self.max_tokens, dict(SCHEMA), [message.to_json() for message in request.messages]]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def _kept(self, key: str) -> Any:
+    def _kept(self, key: str) -> Mapping[str, Any] | None:
         if self._cache is None:
             return None
         try:

@@ -26,6 +26,7 @@ from typing import Any
 
 import concertino as ct
 
+from concertino_bench.machines import Machines, machines_of, not_simulated
 from concertino_bench.tasks.task import DataError, Task
 
 from .dialect import Tell, json_schema
@@ -135,13 +136,15 @@ class CallWorld:
         return self._behind.call(name, arguments) if self._behind else "called"
 
 
-def _behind(task: Task) -> Memory | Web | None:
+def _behind(task: Task) -> Memory | Web | Machines | None:
     """What the functions of a task act on; None where they only say that they were called."""
     category = str(task.metadata.get("category") or "")
     if category.startswith("memory"):
         return Memory(task.metadata["backend"], task.metadata["said"])
     if category.startswith("web_search"):
         return Web(task.metadata["pages"], snippets="no_snippet" not in category)
+    if "multi_turn" in category and not not_simulated(task):
+        return machines_of(task)
     return None
 
 

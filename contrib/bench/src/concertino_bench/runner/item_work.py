@@ -166,7 +166,11 @@ class ItemWork(Work):
         world = home.world(task) if home is not None and home.world is not None else None
         pool = self.pools[system.name]
         if world is not None:
-            pool = pool.adding(*world.members())
+            members = world.members()
+            pool = pool.adding(*members)
+            # A model that a world asks, such as a simulated user, would else be missed in the middle of a paid run.
+            for role in (name for each in members if isinstance(each, ct.AgentSpec) for name in each.models):
+                pool.model(role)
         return *self.evaluation.pool_of(system, pool, task), world
 
     def _leader(self, system: System, sample: int) -> ct.Orchestrator:

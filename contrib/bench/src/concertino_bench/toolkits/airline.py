@@ -149,13 +149,7 @@ class Airline(Toolkit):
         Args:
             expression: such as '2 * (3 + 4)'
         """
-        # The published tool evaluates such texts as Python; here they are read, and nothing is executed.
-        if set(expression) - set("0123456789+-*/(). "):
-            raise ToolError("invalid characters in expression")
-        try:
-            return str(round(float(_value(ast.parse(expression.strip(), mode="eval").body)), 2))
-        except (SyntaxError, ArithmeticError, RecursionError, ValueError) as error:
-            raise ToolError(str(error)) from error
+        return worked_out(expression)
 
     @writes
     def cancel_reservation(self, reservation_id: str) -> dict[str, Any]:
@@ -375,6 +369,21 @@ class Airline(Toolkit):
         # A change that costs nothing leaves no entry in the published states.
         if price != 0:
             reservation["payment_history"].append({"payment_id": payment_id, "amount": price})
+
+
+def worked_out(expression: str) -> str:
+    """The value of an expression of numbers, + - * / and brackets, to two digits.
+
+    Raises:
+        ToolError: it is none, or has no value.
+    """
+    # The published tool evaluates such texts as Python; here they are read, and nothing is executed.
+    if set(expression) - set("0123456789+-*/(). "):
+        raise ToolError("invalid characters in expression")
+    try:
+        return str(round(float(_value(ast.parse(expression.strip(), mode="eval").body)), 2))
+    except (SyntaxError, ArithmeticError, RecursionError, ValueError) as error:
+        raise ToolError(str(error)) from error
 
 
 def _refuse(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""The task board of tau2-bench's mock domain: users with tasks that are pending or completed.
+"""The task board of tau2-bench's mock domain: tasks that are pending or completed, and a user's notifications.
 
 Written from the published tasks and policy. A new task's number is one more than there are tasks.
 """
@@ -13,7 +13,7 @@ TaskStatus = Literal["pending", "completed"]
 
 
 class TaskBoard(Toolkit):
-    """The board. Its database has the tables `tasks` and `users`."""
+    """The board. Its database has the tables `tasks`, `users` and, where the user has tools, `notifications`."""
 
     name: ClassVar[str] = "mock"
 
@@ -61,8 +61,50 @@ class TaskBoard(Toolkit):
         """
         return "Transfer successful"
 
+    # -- of the simulated user -----------------------------------------------------------------------------------------
+
+    @reads(by="user")
+    def check_notifications(self) -> list[dict[str, Any]]:
+        """List the notifications in your inbox."""
+        return list(self.db.get("notifications", {}).values())
+
+    @writes(by="user")
+    def dismiss_notification(self, notification_id: str) -> str:
+        """Mark a notification as read.
+
+        Args:
+            notification_id: id of the notification
+        """
+        self._known("notifications", notification_id, "Notification")["status"] = "read"
+        return f"Notification {notification_id} dismissed"
+
+    # -- for first states, and what is to be the case in the end -------------------------------------------------------
+
+    @writes(by="nobody")
+    def add_notification(self, notification_id: str, message: str, task_id: str | None = None) -> None:
+        """Put a notification into the user's inbox."""
+        made = {"notification_id": notification_id, "message": message, "status": "unread", "task_id": task_id}
+        self.db.setdefault("notifications", {})[notification_id] = made
+
+    @reads(by="nobody")
+    def assert_task_status(self, task_id: str, expected_status: str) -> bool:
+        """Whether a task has a status."""
+        return bool(self._known("tasks", task_id, "Task")["status"] == expected_status)
+
+    @reads(by="nobody")
+    def assert_number_of_tasks(self, user_id: str, expected_number: int) -> bool:
+        """Whether a user has so many tasks."""
+        return len(self._known("users", user_id, "User")["tasks"]) == expected_number
+
+    @reads(by="nobody")
+    def assert_notification_status(self, notification_id: str, expected_status: str) -> bool:
+        """Whether a notification was read."""
+        return bool(self._known("notifications", notification_id, "Notification")["status"] == expected_status)
+
+    # -- what the tools share ------------------------------------------------------------------------------------------
+
     def _known(self, table: str, key: str, what: str) -> dict[str, Any]:
-        found: dict[str, Any] | None = self.db[table].get(key)
+        found: dict[str, Any] | None = self.db.get(table, {}).get(key)
         if found is None:
             raise ToolError(f"{what} {key} not found")
         return found

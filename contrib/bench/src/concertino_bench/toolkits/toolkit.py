@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MethodType
-from typing import Any, ClassVar, Self, TypeVar, cast, overload
+from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from concertino import CallFailed, ErrorInfo, Observation, Status, ToolSpec, tool
 from concertino.schema import near_names
@@ -36,6 +36,9 @@ from .drafts import Draft, Entry, changed_entries, plain, records, seen_entries
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__concertino_bench_tool__"
 _NOTHING: frozenset[Entry] = frozenset()
+Caller: TypeAlias = Literal["agent", "user", "nobody"]
+"""Who may call a function in a run: the one who is tested, the simulated user, or nobody. What nobody may call makes a
+task's first state, or checks the last one."""
 
 
 class ToolError(Exception):
@@ -52,6 +55,7 @@ class CallOutcome:
         read: records that it looked up by key. Of a failed call: none.
         written: records that it changed, made or removed.
         broken: it failed for a fault of the function and not because the function refused.
+        name, arguments: of the call, where it came through `tools()`.
     """
 
     content: Any = None
@@ -59,6 +63,8 @@ class CallOutcome:
     read: frozenset[Entry] = _NOTHING
     written: frozenset[Entry] = _NOTHING
     broken: bool = False
+    name: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -75,12 +81,14 @@ class Function:
         writes: whether it may change the state.
         ends: whether nothing can be called after it, such as handing a case over to a person.
         method: what runs, called with the toolkit and the arguments.
+        by: who may call it in a run.
     """
 
     spec: ToolSpec
     writes: bool
     ends: bool
     method: Callable[..., Any]
+    by: Caller = "agent"
 
     @property
     def name(self) -> str:
@@ -92,31 +100,33 @@ class Function:
 class _Marks:
     writes: bool
     ends: bool
+    by: Caller
     options: Mapping[str, Any]
 
 
 @overload
 def reads(method: F, /) -> F: ...
 @overload
-def reads(*, ends: bool = False, **options: Any) -> Callable[[F], F]: ...
-def reads(method: Any = None, /, *, ends: bool = False, **options: Any) -> Any:
+def reads(*, ends: bool = False, by: Caller = "agent", **options: Any) -> Callable[[F], F]: ...
+def reads(method: Any = None, /, *, ends: bool = False, by: Caller = "agent", **options: Any) -> Any:
     """Mark a method as a tool that changes nothing. Its docstring and annotations give the schema.
 
     Args:
         method: the method, where the decorator is used without brackets.
         ends: nothing can be called after it.
+        by: who may call it in a run.
         options: fields of `ToolSpec`, such as `description` and `input_schema`.
     """
-    return _mark(method, _Marks(False, ends, options))
+    return _mark(method, _Marks(False, ends, by, options))
 
 
 @overload
 def writes(method: F, /) -> F: ...
 @overload
-def writes(*, ends: bool = False, **options: Any) -> Callable[[F], F]: ...
-def writes(method: Any = None, /, *, ends: bool = False, **options: Any) -> Any:
+def writes(*, ends: bool = False, by: Caller = "agent", **options: Any) -> Callable[[F], F]: ...
+def writes(method: Any = None, /, *, ends: bool = False, by: Caller = "agent", **options: Any) -> Any:
     """Mark a method as a tool that may change the state; otherwise like `reads`."""
-    return _mark(method, _Marks(True, ends, options))
+    return _mark(method, _Marks(True, ends, by, options))
 
 
 def _mark(method: Any, marks: _Marks) -> Any:
@@ -192,6 +202,9 @@ class Toolkit:
             raise ToolError(f"{what or table.removesuffix('s')} {key!r} not found")
         return cast("dict[str, Any]", found)
 
+    def synchronise(self) -> None:
+        """Override it to bring parts of the state in line after each writing call, as part of that call."""
+
     # -- for callers ---------------------------------------------------------------------------------------------------
 
     def functions(self) -> Mapping[str, Function]:
@@ -212,6 +225,25 @@ class Toolkit:
     async def use(self, name: str, arguments: Mapping[str, Any], *, checked: bool = True) -> CallOutcome:
         """As `call`; also for toolkits whose functions run elsewhere, such as in a sandbox."""
         return self.call(name, arguments, checked=checked)
+
+    def ask(self, name: str, arguments: Mapping[str, Any]) -> CallOutcome:
+        """Call a reading function, also after the end: for what is to be the case then."""
+        ended, self._ended = self._ended, ""
+        try:
+            function = self.functions().get(name)
+            if function is not None and function.writes:
+                return CallOutcome(error=f"{name} writes; expected a function that only reads")
+            return self.call(name, arguments)
+        finally:
+            self._ended = ended
+
+    def end(self, why: str) -> None:
+        """Let nothing be called any more.
+
+        Args:
+            why: what it is after, such as "the end of the conversation".
+        """
+        self._ended = why
 
     def _admit(self, name: str, arguments: Mapping[str, Any], checked: bool) -> tuple[Function | None, str]:
         """The function to run; or None, and why none is run."""
@@ -235,6 +267,8 @@ class Toolkit:
         draft = self._draft = Draft(self._state)
         try:
             content = _as_json(function.method(self, **arguments))
+            if function.writes:
+                self.synchronise()
             outcome = CallOutcome(content, read=seen_entries(draft))
             # A reading function's draft is never kept, so a wrong mark cannot change the state.
             if function.writes:
@@ -293,15 +327,19 @@ class Toolkit:
 
     # -- in a pool -----------------------------------------------------------------------------------------------------
 
-    def tools(self) -> list[ToolSpec]:
-        """Its functions as tools that act on this toolkit, for a pool. A refusal is an EXEC_ERR with the text."""
-        return [self._tool(function) for function in self.functions().values()]
+    def tools(self, by: Caller = "agent") -> list[ToolSpec]:
+        """Functions as tools that act on this toolkit, for a pool. A refusal is an EXEC_ERR with the text.
+
+        Args:
+            by: whose.
+        """
+        return [self._tool(function) for function in self.functions().values() if function.by == by]
 
     def _tool(self, function: Function) -> ToolSpec:
         async def act(arguments: dict[str, Any]) -> Any:
             outcome = await self.use(function.name, arguments, checked=False)  # the executor has checked them
             # The grader reads from here which records were operated, by whichever member called.
-            self.outcomes.append(outcome)
+            self.outcomes.append(replace(outcome, name=function.name, arguments=arguments))
             if outcome.ok:
                 return outcome.content
             # A refusal is the domain's answer to a wrong request; a broken tool is nobody's mistake in the run.
@@ -336,7 +374,7 @@ def declared(kind: type[Toolkit]) -> Mapping[str, Function]:
 
 def _function(kind: type[Toolkit], method: Callable[..., Any], marks: _Marks) -> Function:
     spec = tool(**{"writes": marks.writes, **marks.options})(MethodType(method, kind))
-    return Function(spec, marks.writes, marks.ends, method)
+    return Function(spec, marks.writes, marks.ends, method, marks.by)
 
 
 def _check_written(state: Mapping[str, Any], written: Iterable[Entry]) -> None:
