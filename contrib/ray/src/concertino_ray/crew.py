@@ -148,7 +148,8 @@ class Crew:
             )
             silent = max((now - hand.heard for hand in ready), default=0.0)
             running = sum(hand.load for hand in node.workers)
-            told.append(NodeHealth(name, node.host, state, len(ready), running, node.done, node.lost, silent))
+            done = node.done + sum(hand.done for hand in node.workers)
+            told.append(NodeHealth(name, node.host, state, len(ready), running, done, node.lost, silent))
         return told
 
     async def close(self) -> None:
@@ -227,9 +228,9 @@ class Crew:
 
     def _gone(self, hand: _Hand) -> None:
         node = self._nodes[hand.node]
+        node.lost += hand in node.workers  # one that was retired ended as it should
         node.workers.discard(hand)
         node.done += hand.done
-        node.lost += 1
         self._changed.set()
 
     def _spawn(self, coroutine: Any) -> None:
@@ -266,6 +267,7 @@ class _Hand:
         self.done = 0
         self._gone = gone
         self._lost = ""
+        self._kills = True
         self._open: dict[str, asyncio.Future[RunResult | None]] = {}
         self._listening: asyncio.Future[Any] | None = None
 
@@ -356,8 +358,9 @@ class _Hand:
                 result.exception()  # nobody may ask for it any more
         if self._open:
             logger.warning("a worker is gone with %d runs, which are continued in another: %s", len(self._open), why)
-        with contextlib.suppress(Exception):  # the cluster itself may be gone
-            ray.kill(self.actor, no_restart=True)
+        if self._kills:
+            with contextlib.suppress(Exception):  # the cluster itself may be gone
+                ray.kill(self.actor, no_restart=True)
         self._gone(self)
 
     async def close(self) -> None:
