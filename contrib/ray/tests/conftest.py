@@ -30,7 +30,7 @@ def ray_paths() -> Iterator[list[str]]:
         paths += map(str, home.glob("lib/python*/site-packages"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "path", [*sys.path, *paths])
-        patch.setenv("PYTHONPATH", os.pathsep.join([*paths, str(SUPPORT), str(Path(__file__).parent)]))
+        patch.setenv("PYTHONPATH", os.pathsep.join([*paths, str(SUPPORT)]))
         yield paths
 
 

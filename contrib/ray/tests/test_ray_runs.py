@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,11 @@ pytestmark = pytest.mark.slow
 async def all_of(place: Rollouts, given: Iterable[RunOrder]) -> dict[str, RunResult]:
     async with aclosing(place.submit(given)) as results:
         return {result.id: result async for result in results}
+
+
+async def until(ready: Callable[[], bool]) -> None:
+    while not ready():  # noqa: ASYNC110 (what is waited for happens in other processes)
+        await asyncio.sleep(0.05)
 
 
 def odd(name: str, **task: Any) -> RunOrder:
@@ -44,8 +49,7 @@ def test_every_node_has_a_worker_and_a_worker_sees_no_key_but_those_that_are_nam
     async def main() -> tuple[dict[str, RunResult], list[Any]]:
         async with RayRuns(Odd(), slots=30) as place:
             first = await all_of(place, [odd("a", env=True), odd("b", **{"raise": "no"})])
-            while sum(node.workers for node in place.health()) < 3:
-                await asyncio.sleep(0.1)
+            await until(lambda: sum(node.workers for node in place.health()) == 3)
             return first | await all_of(place, [odd(f"o{n}", give=n, sleep=0.3) for n in range(30)]), place.health()
 
     found, health = asyncio.run(asyncio.wait_for(main(), 60))
@@ -104,8 +108,7 @@ def test_a_worker_that_is_thought_dead_and_lives_changes_nothing(nodes: Any, tmp
     async def main() -> dict[str, RunResult]:
         async with RayRuns(PaidRuns(tmp_path / "log", 0.3), slots=12, silence=2.0) as place:
             running = asyncio.create_task(all_of(place, paid(tmp_path / "traces", 12)))
-            while len(billed(tmp_path / "log")) < 12:
-                await asyncio.sleep(0.05)
+            await until(lambda: len(billed(tmp_path / "log")) >= 12)
             hand = next(hand for node in place._crew._nodes.values() for hand in node.workers if hand.load)
             hand._kills = False  # it is out of reach: nobody can kill it
             os.kill(hand.pid, signal.SIGSTOP)
@@ -128,8 +131,7 @@ def test_nodes_that_die_lose_nothing_and_new_ones_get_work(nodes: Any, tmp_path:
         async with RayRuns(PaidRuns(tmp_path / "log", 0.1), slots=12) as place:
             running = asyncio.create_task(all_of(place, paid(tmp_path / "killed", 60)))
             for count in (30, 120):
-                while len(billed(tmp_path / "log")) < count:
-                    await asyncio.sleep(0.05)
+                await until(lambda count=count: len(billed(tmp_path / "log")) >= count)
                 await asyncio.to_thread(nodes.kill)
                 nodes.add()
             return await running, place.health()
@@ -151,15 +153,13 @@ def test_a_drained_node_gets_no_more_orders_and_ends_what_it_has(nodes: Any) -> 
     async def main() -> None:
         async with RayRuns(Odd(), slots=6) as place:
             await all_of(place, [odd("first")])
-            while sum(node.workers for node in place.health()) < 2:
-                await asyncio.sleep(0.1)
+            await until(lambda: sum(node.workers for node in place.health()) >= 2)
             running = asyncio.create_task(all_of(place, [odd(f"o{n}", give=n, sleep=0.4) for n in range(6)]))
             await asyncio.sleep(0.2)
             drained = next(node.node for node in place.health() if node.running)
             place.drain(drained)
             assert len(await running) == 6
-            while next(node.workers for node in place.health() if node.node == drained):
-                await asyncio.sleep(0.1)
+            await until(lambda: not next(node.workers for node in place.health() if node.node == drained))
             seen = await all_of(place, [odd(f"p{n}", give=n) for n in range(6)])
             assert len(seen) == 6
             (health,) = [node for node in place.health() if node.node == drained]

@@ -121,8 +121,8 @@ def _joined(address: str) -> Callable[[], None]:
     except (OSError, RuntimeError, ValueError) as error:
         ray.shutdown()
         raise RolloutsError(
-            f"the cluster at {address} cannot be joined: {_first_line(error)}; begin the runs on a node of the cluster, "
-            "and see there what `ray status` says"
+            f"the cluster at {address} cannot be joined: {_first_line(error)}; begin the runs on a node of the "
+            "cluster, and see there what `ray status` says"
         ) from error
     return ray.shutdown
 
@@ -130,7 +130,7 @@ def _joined(address: str) -> Callable[[], None]:
 def _short() -> str | None:
     """Where a folder has a short name."""
     usual = tempfile.gettempdir()
-    return "/tmp" if len(usual) > 20 and Path("/tmp").is_dir() else None  # noqa: S108
+    return "/tmp" if len(usual) > 20 and Path("/tmp").is_dir() else None
 
 
 def _first_line(error: Exception) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -143,9 +142,7 @@ class Crew:
         told = []
         for name, node in self._nodes.items():
             ready = [hand for hand in node.workers if hand.ready]
-            state = (
-                "gone" if not node.alive else "draining" if node.draining else "ready" if ready else "starting"
-            )
+            state = "gone" if not node.alive else "draining" if node.draining else "ready" if ready else "starting"
             silent = max((now - hand.heard for hand in ready), default=0.0)
             running = sum(hand.load for hand in node.workers)
             done = node.done + sum(hand.done for hand in node.workers)
