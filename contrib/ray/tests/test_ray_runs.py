@@ -12,7 +12,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.rollouts import InProcess, OrderedRuns, Rollouts, RunOrder, RunResult
+from concertino.rollouts import InProcess, OrderedRuns, Rollouts, RolloutsError, RunOrder, RunResult
 from concertino_ray import RayRuns
 from rollout_work import Odd, PaidRuns, billed
 
@@ -124,6 +124,20 @@ def test_a_worker_that_is_thought_dead_and_lives_changes_nothing(nodes: Any, tmp
     assert list((tmp_path / "traces").glob("*.epoch-1"))
     check_bill(tmp_path / "log")
     assert all(ct.Trace.load(each.trace).finished for each in found.values())
+
+
+def test_a_node_that_does_not_see_the_traces_is_refused(
+    nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("concertino_ray.ray_runs.write_private", lambda path, data: None)
+
+    async def main() -> None:
+        async with RayRuns(PaidRuns(tmp_path / "log")) as place:
+            await all_of(place, paid(tmp_path / "traces", 1))
+
+    with pytest.raises(RolloutsError, match=r"traces is not the folder that the driver sees.*that all nodes share"):
+        asyncio.run(asyncio.wait_for(main(), 60))
+    assert not (tmp_path / "log").read_text()
 
 
 def test_nodes_that_die_lose_nothing_and_new_ones_get_work(nodes: Any, tmp_path: Path) -> None:

@@ -44,7 +44,13 @@ _HEADER_BYTES = 1024
 
 
 class Work(ABC):
-    """What orders are carried out with. A subclass is importable, so that a worker process finds it."""
+    """What orders are carried out with. A subclass is importable, so that a worker process finds it.
+
+    Attributes:
+        folder: of the traces of all orders, which every machine must see; None where orders say it, or without traces.
+    """
+
+    folder: Path | None = None
 
     @abstractmethod
     async def perform(self, order: RunOrder) -> RunResult:

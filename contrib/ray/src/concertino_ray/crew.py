@@ -280,23 +280,21 @@ class _Hand:
             WorkerLost: it is gone.
             PoolError, RolloutsError: it cannot do this work; says why.
         """
-        told = await self._asked(self.actor.begin.remote())
-        if "unfit" in told:
-            kind = PoolError if told["kind"] == "PoolError" else RolloutsError
-            raise kind(f"a worker of the cluster cannot do this work: {told['unfit']}")
+        told = _fit(await self._asked(self.actor.begin.remote()))
         self.pid, self.ready, self.heard = told["pid"], True, time.monotonic()
 
-    async def perform(self, order: RunOrder, again: bool) -> RunResult:
+    async def perform(self, order: RunOrder, again: bool, mark: str) -> RunResult:
         """Have it carry out an order. Cancelled, it waits until the run has stopped there, too.
 
         Raises:
             WorkerLost: it is gone.
+            RolloutsError: it does not see the folder of the traces.
         """
         if self._lost:
             raise WorkerLost(self._lost)
         result: asyncio.Future[RunResult | None] = asyncio.get_running_loop().create_future()
         self._open[order.id] = result
-        asking = asyncio.ensure_future(self._asked(self.actor.perform.remote(order.to_json(), again)))
+        asking = asyncio.ensure_future(self._asked(self.actor.perform.remote(order.to_json(), again, mark)))
         asking.add_done_callback(lambda ended: self._ended(result, ended))
         try:
             # Not awaited itself, which a cancellation would reach: its end is still to come then.
@@ -319,12 +317,14 @@ class _Hand:
             self.lose(f"{error}")
         if result.done():
             return
-        if error is not None:
-            result.set_exception(error)
-            result.exception()  # nobody may ask for it any more
-        else:
+        try:
+            if error is not None:
+                raise error
             told = None if asking.cancelled() else asking.result()
-            result.set_result(None if told is None else RunResult.from_json(told))
+            result.set_result(None if told is None else RunResult.from_json(_fit(told)))
+        except Exception as failure:
+            result.set_exception(failure)
+            result.exception()  # nobody may ask for it any more
         self.heard = time.monotonic()
 
     def listen(self) -> None:
@@ -382,3 +382,10 @@ class _Hand:
             # Its text tells in many lines what is known of the death; the first says what happened.
             said = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise WorkerLost(f"{type(error).__name__}: {said[0] if said else ''}") from None
+
+
+def _fit(told: dict[str, Any]) -> dict[str, Any]:
+    if "unfit" in told:
+        kind = PoolError if told["kind"] == "PoolError" else RolloutsError
+        raise kind(f"a worker of the cluster cannot do this work: {told['unfit']}")
+    return told

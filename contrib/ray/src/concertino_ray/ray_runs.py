@@ -4,14 +4,19 @@
            ◄── result, small ──
 
 Invariants: results are small and come straight back, and nothing waits in Ray's store; an order is issued again only
-when its worker is gone or counts as gone, and then takes its trace over.
+when its worker is gone or counts as gone, and then takes its trace over. A node that does not see the traces gets no
+order: it could not continue a run, and would pay for it again.
 """
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Sequence
+from pathlib import Path
 
-from concertino.rollouts import Rollouts, RunOrder, RunResult, Work
+from concertino.core.private_files import make_private_folder, write_private
+from concertino.rollouts import Rollouts, RolloutsError, RunOrder, RunResult, Work
 from concertino.rollouts.ordered_work import work_data
 
 from .cluster import connect
@@ -55,6 +60,7 @@ class RayRuns(Rollouts):
         self._work = work
         self._disconnect = connect(cluster or Cluster(), env_from)
         self._crew = Crew(told, env_from, silence)
+        self._marks: dict[Path, Path] = {}
 
     def health(self) -> list[NodeHealth]:
         """What is seen of each node of the cluster."""
@@ -73,11 +79,11 @@ class RayRuns(Rollouts):
         self._crew.undrain(node)
 
     async def _execute(self, order: RunOrder) -> RunResult:
-        again, said = False, ""
+        again, said, mark = False, "", self._mark(order)
         for _ in range(_DEATHS):
             hand = await self._crew.free()
             try:
-                return await hand.perform(order, again)
+                return await hand.perform(order, again, mark)
             except WorkerLost as lost:
                 again, said = True, str(lost)
         # It may be this very order that kills them. The others must not be hit any more.
@@ -85,16 +91,35 @@ class RayRuns(Rollouts):
             try:
                 hand = await self._crew.alone()
                 try:
-                    return await hand.perform(order, again)
+                    return await hand.perform(order, again, mark)
                 finally:
                     await hand.close()
             except WorkerLost as lost:
                 said = str(lost)
         return RunResult(order.id, "failed", detail=f"{_DEATHS + _DEATHS_ALONE} workers died with it; the last: {said}")
 
+    def _mark(self, order: RunOrder) -> str:
+        """A file among the traces, by which workers know that their folder is the same; empty without traces."""
+        folder = Path(order.folder) if order.folder else self._work.folder
+        if folder is None:
+            return ""
+        if folder not in self._marks:
+            mark = Path(os.path.abspath(folder), f".ray-{secrets.token_hex(8)}")  # noqa: PTH100 (links stay)
+            try:
+                make_private_folder(mark.parent)
+                write_private(mark, b"")
+            except OSError as error:
+                raise RolloutsError(
+                    f"traces cannot be kept in {folder}: {error.strerror}; name another folder"
+                ) from error
+            self._marks[folder] = mark
+        return str(self._marks[folder])
+
     async def _close(self) -> None:
         try:
             await self._crew.close()
         finally:
+            for mark in self._marks.values():
+                mark.unlink(missing_ok=True)
             self._disconnect()
             await self._work.aclose()

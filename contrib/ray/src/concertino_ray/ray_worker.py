@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from concertino.core.child_environment import child_environment
@@ -17,6 +18,9 @@ from concertino.core.errors import ConcertinoError
 from concertino.rollouts import RunOrder, Work
 from concertino.rollouts.ordered_work import failure_of, made_work
 from concertino.traces.fence import fenced
+
+_LOOKS = 10
+"""Looks for a file of another machine, half a second apart: folders of a network are seen late."""
 
 
 class RayWorker:
@@ -34,6 +38,7 @@ class RayWorker:
         self._told = told
         self._work: Work | None = None
         self._running: dict[str, asyncio.Task[Any]] = {}
+        self._seen: set[str] = set()
 
     async def begin(self) -> dict[str, Any]:
         """Make the work. Says the process, or `unfit`, which is why it cannot be done here."""
@@ -43,13 +48,22 @@ class RayWorker:
             return {"unfit": f"{error}", "kind": type(error).__name__}
         return {"pid": os.getpid()}
 
-    async def perform(self, order: Mapping[str, Any], again: bool) -> dict[str, Any] | None:
-        """Carry out an order; None if it was stopped.
+    async def perform(self, order: Mapping[str, Any], again: bool, mark: str) -> dict[str, Any] | None:
+        """Carry out an order; None if it was stopped; `unfit` if it cannot be done here.
 
         Args:
             again: whoever had it before is thought dead.
+            mark: a file that the driver made among the traces.
         """
         assert self._work is not None
+        if mark and mark not in self._seen and not await _is_there(Path(mark)):
+            folder = Path(mark).parent
+            return {
+                "unfit": f"{folder} is not the folder that the driver sees, so runs could not be continued elsewhere, "
+                "and would be paid for again; name a folder that all nodes share",
+                "kind": "",
+            }
+        self._seen.add(mark)
         wanted = RunOrder.from_json(order)
         with fenced(again=again):
             task = asyncio.ensure_future(self._work.perform(wanted))
@@ -83,3 +97,11 @@ class RayWorker:
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._work is not None:
             await self._work.aclose()
+
+
+async def _is_there(file: Path) -> bool:
+    for _ in range(_LOOKS):
+        if await asyncio.to_thread(file.exists):
+            return True
+        await asyncio.sleep(0.5)
+    return False
