@@ -46,8 +46,6 @@ class Nodes:
         self._store = {"object_store_memory": options["object_store_memory"]}
         (folder / "ray").mkdir(exist_ok=True)
         self._patch = pytest.MonkeyPatch()
-        # A handler of SIGTERM can be set in the main thread only, and the tests need none.
-        self._patch.setattr("ray._private.utils.set_sigterm_handler", lambda handler: None)
         self._patch.setenv("RAY_TMPDIR", str(folder))  # Ray's simulated clusters know no other way
         head = {**options, "num_cpus": cpus}
         self.cluster: Any = Cluster(initialize_head=True, head_node_args=head)
@@ -62,7 +60,7 @@ class Nodes:
         return str(self.cluster.address)
 
     def add(self) -> None:
-        """One more node."""
+        """One more node. Only in the main thread, whose signal handlers Ray sets."""
         self.others.append(self.cluster.add_node(num_cpus=1, wait=False, **self._store))
 
     def kill(self, place: int = 0) -> None:

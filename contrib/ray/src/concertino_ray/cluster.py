@@ -124,7 +124,8 @@ def _joined(address: str) -> Callable[[], None]:
             f"the cluster at {address} cannot be joined: {_first_line(error)}; begin the runs on a node of the "
             "cluster, and see there what `ray status` says"
         ) from error
-    return ray.shutdown
+    leave: Callable[[], None] = ray.shutdown
+    return leave
 
 
 def _short() -> str | None:
