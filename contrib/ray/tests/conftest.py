@@ -46,6 +46,8 @@ class Nodes:
         self._store = {"object_store_memory": options["object_store_memory"]}
         (folder / "ray").mkdir(exist_ok=True)
         self._patch = pytest.MonkeyPatch()
+        for name in ("ACME_API_KEY", "OTHER_API_KEY"):
+            self._patch.setenv(name, "sesame")
         self._patch.setenv("RAY_TMPDIR", str(folder))  # Ray's simulated clusters know no other way
         head = {**options, "num_cpus": cpus}
         self.cluster: Any = Cluster(initialize_head=True, head_node_args=head)

@@ -43,17 +43,17 @@ def check_bill(log: Path) -> None:
         assert seen.count("START") == 1 or call.startswith("keyed"), (call, seen)
 
 
-def test_every_node_has_a_worker_and_a_worker_sees_no_key_but_those_that_are_named(
-    nodes: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_node_has_a_worker_and_a_worker_sees_no_key_but_those_that_are_named(nodes: Any) -> None:
     async def main() -> tuple[dict[str, RunResult], list[Any]]:
-        async with RayRuns(Odd(), slots=30) as place:
+        async with RayRuns(Odd(), slots=30, env_from=["OTHER_API_KEY"]) as place:
             first = await all_of(place, [odd("a", env=True), odd("b", **{"raise": "no"})])
             await until(lambda: sum(node.workers for node in place.health()) == 3)
             return first | await all_of(place, [odd(f"o{n}", give=n, sleep=0.3) for n in range(30)]), place.health()
 
     found, health = asyncio.run(asyncio.wait_for(main(), 60))
-    assert not any("TOKEN" in name or "KEY" in name for name in found["a"].data["env"])
+    secret = {name for name in found["a"].data["env"] if "TOKEN" in name or "KEY" in name}
+    assert secret == {"OTHER_API_KEY"}
+    assert {node.host.partition(":")[0] for node in health} == {"127.0.0.1"}
     assert (found["b"].status, found["b"].detail) == ("failed", "RuntimeError: no")
     assert [found[f"o{n}"].data["give"] for n in range(30)] == list(range(30))
     assert len({found[f"o{n}"].data["pid"] for n in range(30)}) == 3
