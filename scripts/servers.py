@@ -1,10 +1,11 @@
 """Prepare the environments of the servers that the tests start: everything but what is in `.venv`.
 
-    python scripts/servers.py [vllm] [mcp] [llama]
+    python scripts/servers.py [vllm] [mcp] [ray] [llama]
 
-`vllm` and `mcp` are the default. vLLM pins a torch and a transformers of its own, so it lives in
+`vllm`, `mcp` and `ray` are the default. vLLM pins a torch and a transformers of its own, so it lives in
 `.make/servers/vllm`; a few minutes and 3.5 GB. `mcp`: a node with an MCP server and the conformance suite of
-MCP in `.make/servers/mcp`, as `scripts/mcp/package-lock.json` pins them; half a minute and 260 MB. `llama`:
+MCP in `.make/servers/mcp`, as `scripts/mcp/package-lock.json` pins them; half a minute and 260 MB. `ray`: Ray in
+`.make/servers/ray`, whose packages the tests of concertino-ray add to those of `.venv`; 210 MB. `llama`:
 llama.cpp's server in `.make/servers/llama`; it is compiled, which takes ten minutes, so it is made only when it
 is asked for here by name.
 
@@ -15,6 +16,7 @@ Who has such an environment already names its Python, and then nothing is prepar
 
     CONCERTINO_TEST_VLLM=/path/to/bin/python   CONCERTINO_TEST_LLAMA=/path/to/bin/python
     CONCERTINO_TEST_MCP=/path/to/bin/python, with `packages/node_modules` beside `bin`
+    CONCERTINO_TEST_RAY=/path/to/bin/python, of the same version as that of `.venv`
 """
 
 from __future__ import annotations
@@ -173,12 +175,13 @@ LLAMA = Environment(
     "ten minutes: it is compiled",
     lambda place: None,
 )
+RAY = Environment("ray", "Ray", ("ray==2.60.0",), "some seconds, 210 MB", lambda place: None)
 
 
 def main() -> None:
     """Prepare what the command line names; say why not, and let `make` go on."""
-    known = {each.name: each for each in (VLLM, MCP, LLAMA)}
-    for name in sys.argv[1:] or ["vllm", "mcp"]:
+    known = {each.name: each for each in (VLLM, MCP, RAY, LLAMA)}
+    for name in sys.argv[1:] or ["vllm", "mcp", "ray"]:
         if name not in known:
             sys.exit(f"{name!r} is no server; expected some of: {', '.join(known)}")
         try:

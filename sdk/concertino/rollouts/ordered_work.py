@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,11 +22,13 @@ from concertino.core.budget import Budget
 from concertino.core.errors import ConcertinoError, TraceError, UsageError
 from concertino.core.logs import logger_of
 from concertino.executor import Executor
+from concertino.members.import_path import import_path
 from concertino.pool.pool import Pool
 from concertino.runs.orchestrator import Orchestrator
 from concertino.runs.run import Run
 from concertino.strategies import Strategy
 from concertino.strategies.built_in import installed_strategy
+from concertino.traces.fence import is_again, take_over
 from concertino.traces.journal_errors import JournalExists, JournalLocked
 from concertino.traces.journal_lock import is_being_written
 from concertino.traces.records import first_record
@@ -41,7 +44,13 @@ _HEADER_BYTES = 1024
 
 
 class Work(ABC):
-    """What orders are carried out with. A subclass is importable, so that a worker process finds it."""
+    """What orders are carried out with. A subclass is importable, so that a worker process finds it.
+
+    Attributes:
+        folder: of the traces of all orders, which every machine must see; None where orders say it, or without traces.
+    """
+
+    folder: Path | None = None
 
     @abstractmethod
     async def perform(self, order: RunOrder) -> RunResult:
@@ -144,6 +153,30 @@ class OrderedRuns(Work):
             self._folder.cleanup()
 
 
+def work_data(work: Work) -> dict[str, Any]:
+    """Work as data: its class by name, and what `from_json` makes it of.
+
+    Raises:
+        UsageError: it holds what only this process has.
+    """
+    module, qualname = import_path(type(work), type(work).__name__)
+    return {"module": module, "work": qualname, "data": work.to_json()}
+
+
+def made_work(data: Mapping[str, Any]) -> Work:
+    """The inverse of `work_data`, in another process.
+
+    Raises:
+        ConcertinoError: what it needs is not there, or is another one; says what differs.
+        ImportError, AttributeError: its class is not there.
+    """
+    found: Any = importlib.import_module(data["module"])
+    for part in data["work"].split("."):
+        found = getattr(found, part)
+    kind: type[Work] = found
+    return kind.from_json(data["data"])
+
+
 def result_of(run: Run[Any], **more: Any) -> RunResult:
     """The result of a run that has ended."""
     trace = str(run.path) if run.path is not None else ""
@@ -178,6 +211,8 @@ async def run_once(
         UsageError: as `Orchestrator.run`.
         TraceError: its trace is damaged at its head, or belongs to another set-up; it is left as it is.
     """
+    if path is not None and is_again():
+        take_over(path)
     looks = 0
     while path is not None and (state := _state_of(path)) != "absent":
         looks += 1

@@ -1,7 +1,8 @@
 """A pool for another process: the file to load it from, and what it must be then.
 
 A pool is never sent itself: it holds functions, clients and keys. It is loaded there from its file, or from one that
-was written for this, and compared member by member.
+was written for this, and compared member by member. The text of a file that was written for this goes along, for a
+machine that does not have it; a file of its own names its neighbours, and must be there.
 
 Invariant: a process works on the very pool that was meant, or says what differs and does nothing. A pool file that
 changed meanwhile is not even read, for loading one may start programs.
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from concertino.core.errors import PoolError
@@ -31,11 +33,13 @@ class PoolReference:
         file: a pool file.
         digest: SHA-256 of the file.
         lock: id of the pool, versions of its distributions, and a fingerprint of each member.
+        text: of a file that was written for this; else empty.
     """
 
     file: str
     digest: str
     lock: Mapping[str, Any]
+    text: str = ""
 
     @classmethod
     def of(cls, pool: Pool, folder: Path) -> PoolReference:
@@ -48,6 +52,7 @@ class PoolReference:
             PoolError: the pool holds what no file can hold, such as a function of this program.
         """
         path, digest = pool.file or (folder / f"{pool.id}.toml", "")
+        text = ""
         if not digest:
             try:
                 pool.save(path)
@@ -56,8 +61,8 @@ class PoolReference:
                 raise PoolError(
                     f"the pool cannot be sent to another process, which loads it by names: {said}"
                 ) from error
-            digest = digest_of(path)
-        return cls(str(path), digest, lock_of(pool))
+            digest, text = digest_of(path), path.read_text(encoding="utf-8")
+        return cls(str(path), digest, lock_of(pool), text)
 
     def load(self) -> Pool:
         """The pool, in this process.
@@ -66,6 +71,14 @@ class PoolReference:
             PoolError: it is another one here, or its file changed; says what differs.
         """
         path = Path(self.file)
+        if self.text and not path.exists():
+            with TemporaryDirectory(prefix="concertino-pools-") as folder:
+                path = Path(folder, path.name)
+                path.write_text(self.text, encoding="utf-8")
+                return self._loaded(path)
+        return self._loaded(path)
+
+    def _loaded(self, path: Path) -> Pool:
         try:
             here = digest_of(path)
         except OSError as error:
@@ -85,4 +98,4 @@ class PoolReference:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PoolReference:
         """The inverse of `to_json`."""
-        return cls(data["file"], data["digest"], data["lock"])
+        return cls(data["file"], data["digest"], data["lock"], data.get("text", ""))

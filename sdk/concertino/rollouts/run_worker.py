@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import json
 import os
 import signal
@@ -20,7 +19,7 @@ from typing import Any
 
 from concertino.core.errors import ConcertinoError
 
-from .ordered_work import Work, failure_of
+from .ordered_work import Work, failure_of, made_work
 from .run_order import RunOrder, RunResult
 
 _LINE_BYTES = 64 << 20
@@ -54,7 +53,7 @@ class _Desk:
         # As at the end of the input: runs are stopped in order, and can be continued.
         loop.add_signal_handler(signal.SIGTERM, serving.cancel)
         try:
-            work = _made(json.loads(await lines.readline()))
+            work = made_work(json.loads(await lines.readline()))
         except (ConcertinoError, ImportError, AttributeError) as error:
             self._answer({"unfit": f"{error}", "kind": type(error).__name__})
             return
@@ -104,14 +103,6 @@ class _Desk:
         with contextlib.suppress(BrokenPipeError):  # the driver is gone, and so is soon this process
             while data:
                 data = data[os.write(self._replies, data) :]
-
-
-def _made(told: Mapping[str, Any]) -> Work:
-    found: Any = importlib.import_module(told["module"])
-    for part in told["work"].split("."):
-        found = getattr(found, part)
-    kind: type[Work] = found
-    return kind.from_json(told["data"])
 
 
 if __name__ == "__main__":

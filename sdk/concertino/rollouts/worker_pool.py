@@ -22,10 +22,9 @@ from concertino.core.child_python import module_command, safe_environment
 from concertino.core.errors import PoolError, UsageError
 from concertino.core.logs import logger_of
 from concertino.executor import ChildProcess, awaitable
-from concertino.members.import_path import import_path
 
 from .dispatch import Rollouts, RolloutsError
-from .ordered_work import Work
+from .ordered_work import Work, work_data
 from .run_order import RunOrder, RunResult
 
 logger = logger_of("rollouts")
@@ -64,8 +63,7 @@ class Processes(Rollouts):
             raise UsageError(f"processes={processes}: expected at least 1")
         super().__init__(slots or 16 * processes)
         self._work = work
-        module, qualname = import_path(type(work), type(work).__name__)
-        self._told = {"module": module, "work": qualname, "data": work.to_json()}
+        self._told = work_data(work)
         self._env = safe_environment(child_environment(env_from, python=True, accelerators=True))
         self._seats = [_Seat(self._start) for _ in range(processes)]
 

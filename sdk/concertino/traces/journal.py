@@ -31,6 +31,7 @@ from concertino.core.private_files import open_private
 
 from .blobs import BlobStore, small_parts
 from .disk import GroupSync, sync_file, sync_folder, write_all
+from .fence import fence_of
 from .journal_errors import Damage, JournalEncodeError, JournalError, JournalExists, JournalForked, JournalWriteError
 from .journal_line import checked_header, encode_json, encode_json_in_steps, frame
 from .journal_lock import WriterLock
@@ -75,6 +76,7 @@ class Journal:
     def __init__(self, path: Path, fd: int, durability: Durability) -> None:
         """Take over `fd` and lock it; only for `create` and `resume`."""
         try:
+            self._fence = fence_of(path)
             self._writer = WriterLock(path, fd)
         except BaseException:
             os.close(fd)
@@ -197,6 +199,7 @@ class Journal:
         Raises:
             JournalEncodeError: the record is not a JSON object, or has its own field `n`; nothing was written.
             JournalWriteError: the disk refused; the file is as before and a later append may succeed.
+            JournalFenced: another writer has taken the trace over.
             JournalForked, JournalError: this process does not have the journal open.
         """
         return self._append(self.pack(record, limit=limit))
@@ -299,6 +302,8 @@ class Journal:
                 raise self.failed from error
             self._tail = (n + 1, end + len(line))
             self._unsettled = None
+            if self._fence is not None:
+                self._fence.check(self._fd)
         return n
 
     def _take_seal(self, seal: Seal | None) -> None:

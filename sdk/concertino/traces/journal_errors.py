@@ -9,6 +9,7 @@ no more.
     └── JournalError            the file is missing, empty, no journal, or closed
         ├── JournalExists       `create` on a path that is taken
         ├── JournalLocked       another writer has it open
+        ├── JournalFenced       another writer has taken the trace over (fence.py)
         ├── JournalForked       a forked child tried to write into its parent's journal
         ├── JournalTooNew       written by a later version
         ├── JournalEncodeError  a record holds something that JSON has no form for; nothing was written

@@ -6,11 +6,12 @@ import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
+from importlib.metadata import EntryPoint
 from typing import Any, Self
 
 import concertino as ct
 import pytest
-from concertino.rollouts import InProcess, RolloutsError, RunOrder, RunResult, Work, check_place
+from concertino.rollouts import InProcess, RolloutsError, RunOrder, RunResult, Work, check_place, open_rollouts
 
 Does = Callable[[RunOrder], Any]
 
@@ -246,11 +247,30 @@ def test_an_order_without_a_limit_cannot_share_a_budget_that_has_one() -> None:
         asyncio.run(main())
 
 
-@pytest.mark.parametrize("word", ["local:0", "local:", "ray", "local:-1", "here"])
+@pytest.mark.parametrize("word", ["local:0", "local:", "local:-1", "here"])
 def test_a_place_that_is_not_known_is_refused(word: str) -> None:
     with pytest.raises(ct.UsageError, match=r"expected where runs happen: local .* or local:4"):
         check_place(word)
 
 
-def test_a_place_is_this_process_or_so_many_others() -> None:
-    assert [check_place(word) for word in ("", "local", "local:1", "local:16")] == [0, 0, 1, 16]
+def test_a_place_is_this_process_or_others() -> None:
+    assert [check_place(word) for word in ("", "local", "local:1", "local:16")] == [False, False, True, True]
+
+
+def test_a_plugin_adds_places_and_a_missing_one_of_ours_says_how_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mars_place(word: str) -> Any:
+        return lambda work, *, slots, env_from: InProcess(work, slots=len(word))
+
+    entry = EntryPoint("mars", "rovers:mars_place", "concertino.places")
+    monkeypatch.setattr(EntryPoint, "load", lambda self: mars_place)
+
+    def listed(*, group: str, name: str = "mars") -> list[EntryPoint]:
+        return [entry] if (group, name) == ("concertino.places", "mars") else []
+
+    monkeypatch.setattr("concertino.rollouts.place.entry_points", listed)
+    assert check_place("mars:9")
+    assert open_rollouts("mars:9", Noting()).slots == 6
+    with pytest.raises(ct.UsageError, match=r"on='here': expected .* or local:4 .*, mars"):
+        check_place("here")
+    with pytest.raises(ct.UsageError, match=r"on='ray': .* another distribution: pip install 'concertino\[ray\]'"):
+        check_place("ray")

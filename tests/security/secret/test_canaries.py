@@ -381,6 +381,8 @@ READERS = {
     "providers/vllm/src/concertino_vllm/settings.py": _CHILD,
     "contrib/otel/src/concertino_otel/options.py": _SETTINGS,
     "contrib/otel/src/concertino_otel/spans.py": _SETTINGS,
+    "contrib/ray/src/concertino_ray/cluster.py": _CHILD,
+    "contrib/ray/src/concertino_ray/ray_worker.py": _CHILD,
     "contrib/train/src/concertino_train/factories/models.py": _SETTINGS,
     "contrib/train/src/concertino_train/running/quiet.py": _SETTINGS,
     "contrib/train/src/concertino_train/running/ranks.py": _SETTINGS,

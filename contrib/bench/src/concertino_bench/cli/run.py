@@ -85,7 +85,8 @@ if TYPE_CHECKING:
     default="local",
     show_default=True,
     metavar="PLACE",
-    help="Where the runs happen: local, in this process; local:4, in four worker processes.",
+    help="Where the runs happen: local, in this process; local:4, in four worker processes; ray or ray://HOST:PORT, on "
+    "a Ray cluster, with concertino-ray.",
 )
 @click.option(
     "--env",

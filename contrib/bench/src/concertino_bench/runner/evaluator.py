@@ -111,7 +111,8 @@ async def evaluate(
         redo: which finished items are done again: a stop reason such as `model`, a verdict, or `error`.
         tasks: those of the evaluation, if they are loaded already.
         executor: shared with others; by default the evaluation has its own.
-        on: where the runs happen, `local` or `local:4` (worker processes); in this process by default.
+        on: where the runs happen, `local` or `local:4` (worker processes), or a place of a plugin, such as `ray`; in
+            this process by default.
         env_from: environment variables that worker processes are given beside harmless ones.
 
     Raises:

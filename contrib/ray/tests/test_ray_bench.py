@@ -1,0 +1,96 @@
+"""`bench run --on ray` writes the file that it writes elsewhere, on a cluster that only this machine can reach."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+_TIMES = ("seconds", "critical_path")
+
+
+def command(out: Path, on: str) -> list[str]:
+    given = ["--tasks", "masbench/depth,level=3,limit=6", "--tasks", "environments/sudoku,limit=2", "--samples", "2"]
+    given += ["--system", "rounds=parallel-rounds,model=toy/leader", "--system", "graph=agent-graph,model=toy/leader"]
+    return [sys.executable, "-m", "concertino", "bench", "run", *given, "--out", str(out), "--on", on, "--json"]
+
+
+def plain(out: Path) -> bytes:
+    """A results file, sorted, without its times and what names the file's own runs."""
+    header, *items = map(json.loads, out.read_bytes().splitlines())
+    for name in ("nonce", "started"):
+        header.pop(name)
+    for item in items:
+        item.pop("trace")
+        for use in [item, *item["members"].values()]:
+            for name in _TIMES:
+                use.pop(name, None)
+                use["usage"].pop(name, None)
+            # Costs of calls at once are added in the order of their ends.
+            use["usage"]["usd"] = round(use["usage"].get("usd", 0.0), 9)
+    return b"\n".join(sorted(json.dumps(row, sort_keys=True).encode() for row in (header, *items)))
+
+
+def listening() -> set[str]:
+    """Addresses on which processes of Ray listen, as Linux writes them."""
+    sockets = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"ray" not in (process / "cmdline").read_bytes():
+                continue
+            names = [link.readlink().name for link in (process / "fd").iterdir() if link.is_symlink()]
+        except OSError:
+            continue
+        sockets.update(dict.fromkeys(names, process.name))
+    rows = [line.split() for table in ("tcp", "tcp6") for line in Path("/proc/net", table).read_text().splitlines()[1:]]
+    return {row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets}
+
+
+def folders() -> set[Path]:
+    return set(Path("/tmp").glob("ct-ray-*"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what listens is read from Linux's tables")
+def test_the_file_is_that_of_this_process_and_of_worker_processes_and_nothing_is_left(
+    ray_paths: list[str], tmp_path: Path
+) -> None:
+    before = folders()
+    for on in ("local", "local:2"):
+        subprocess.run(command(tmp_path / f"{on}.jsonl", on), check=True, capture_output=True)
+    running = subprocess.Popen(command(tmp_path / "ray.jsonl", "ray:2"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    seen: set[str] = set()
+    while running.poll() is None:
+        seen |= listening()
+        time.sleep(0.1)
+    said, errors = running.communicate()
+    assert running.returncode == 0, errors
+    assert json.loads(said)["missing"] == 0
+    assert plain(tmp_path / "ray.jsonl") == plain(tmp_path / "local.jsonl") == plain(tmp_path / "local:2.jsonl")
+    assert seen
+    assert seen <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+    assert folders() == before
+    assert not (Path.home() / ".ray" / "auth_token").exists() or os.environ.get("RAY_AUTH_TOKEN_PATH")
+
+
+def test_a_killed_command_is_continued_on_another_cluster(ray_paths: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "r.jsonl"
+    first = subprocess.Popen(command(out, "ray:2"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    before = folders()
+    while first.poll() is None and (not out.exists() or len(out.read_bytes().splitlines()) < 4):
+        time.sleep(0.02)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    again = subprocess.run(command(out, "ray:2"), check=True, capture_output=True)
+    assert json.loads(again.stdout)["missing"] == 0
+    subprocess.run(command(tmp_path / "local.jsonl", "local"), check=True, capture_output=True)
+    assert plain(out) == plain(tmp_path / "local.jsonl")
+    # A process that is killed cannot remove the folder of its cluster.
+    for folder in folders() - before:
+        subprocess.run(["rm", "-r", str(folder)], check=False)
