@@ -27,7 +27,7 @@ from concertino_bench.graders import (
     Verbatim,
     all_graders,
 )
-from concertino_bench.graders.unit_tests import read_programs
+from concertino_bench.graders.program_trial import read_programs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from linear import assert_linear

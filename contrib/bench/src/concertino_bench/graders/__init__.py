@@ -15,6 +15,7 @@ from .choice import ChoiceGrader
 from .environment import EnvironmentGrader
 from .exact_match import ExactMatch, TokenF1, normalise
 from .final_state import FinalState
+from .input_output import InputOutput
 from .judge_agreement import agreement
 from .llm_judge import LlmJudge
 from .mathematics import Mathematics
@@ -31,6 +32,7 @@ __all__ = [
     "EnvironmentGrader",
     "ExactMatch",
     "FinalState",
+    "InputOutput",
     "LlmJudge",
     "Mathematics",
     "MultiAnswer",
@@ -58,6 +60,7 @@ def all_graders() -> list[Grader]:
         ChoiceGrader(),
         MultiAnswer(),
         UnitTests(),
+        InputOutput(),
         CallMatch(),
         OfficialCallMatch(),
         FinalState(),
