@@ -325,7 +325,7 @@ def test_all_graders_have_names_kinds_and_needs_of_their_own() -> None:
     kinds = [kind for each in graders for kind in each.kinds]
     assert len(set(kinds)) == len(kinds)
     plain = {"text", "number", "plan", "math", "choice", "answers", "mention", "workflow"}
-    assert {*kinds} == plain | {"code", "calls", "state", "environment"}
+    assert {*kinds} == plain | {"code", "program", "calls", "state", "environment"}
     assert {each.name: each.needs for each in graders if each.needs} == {
         "unit-tests": ("tool:code/python",),
         "llm-judge": ("model:judge",),

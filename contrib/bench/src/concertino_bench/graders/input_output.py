@@ -8,7 +8,8 @@ test; and what one sandbox has no time for is run in the next, so many tests nee
                  arguments, and the output the JSON of its result
     entry_point  a function, or a method of a class `Solution`; empty or absent for a program that reads stdin
     compare      "words" (the default: blanks do not count) or "lines" (they part words alone; numbers count as numbers)
-    tolerance    for words that are numbers, absolute and relative; absent: words are compared as they are
+    tolerance    how far a word may be off that is a number, not a whole one; absent: words are compared as they are
+    relative_tolerance  the same as a share of the expected number; both add up
     ignore_case  whether YES is yes
     unwrap       whether a result may also equal the first item of the expected list
     imports      whether the program finds the usual names of the standard library imported
@@ -78,7 +79,8 @@ class InputOutput(Grader):
             seen = await run_script(services, self.tool, _SCRIPT, programs, packed)
             if isinstance(seen, Grade):
                 # The program ended the sandbox: that is a verdict on the test that was running, and ends the count.
-                return _grade(marks, len(tests), seen.reason, programs) if _blamed(seen) else seen
+                blamed = seen.verdict is Verdict.WRONG
+                return _grade(marks, len(tests), seen.reason, programs) if blamed else seen
             ran = "".join(mark for mark in str(seen.get("marks", "")) if mark in "01")
             trouble = trouble or _where(len(marks) + ran.find("0"), tests, str(seen.get("trouble", "")))
             over = bool(seen.get("over")) or not ran
@@ -90,11 +92,11 @@ class InputOutput(Grader):
         if compare not in ("words", "lines"):
             raise ValueError(f"{task.id}: metadata['compare'] is {compare!r}; expected 'words' or 'lines'")
         entry = str(task.metadata.get("entry_point") or "")
-        tolerance = _number(task, "tolerance", None)
         rule = {
             "value": bool(entry),
             "lines": compare == "lines",
-            "tolerance": tolerance,
+            "tolerance": _number(task, "tolerance", 0.0),
+            "relative": _number(task, "relative_tolerance", 0.0),
             "fold": bool(task.metadata.get("ignore_case")),
             "unwrap": bool(task.metadata.get("unwrap")),
         }
@@ -102,8 +104,8 @@ class InputOutput(Grader):
             "entry": entry,
             "imports": bool(task.metadata.get("imports")),
             "rule": rule,
-            "seconds": min(_number(task, "seconds", self.seconds) or self.seconds, self.call_seconds),
-            "memory": int((_number(task, "memory_mb", self.memory_mb) or self.memory_mb) * (1 << 20)),
+            "seconds": min(_number(task, "seconds", self.seconds), self.call_seconds),
+            "memory": int(_number(task, "memory_mb", self.memory_mb) * (1 << 20)),
             "call": self.call_seconds,
         }
 
@@ -126,7 +128,7 @@ def _tests(task: Task) -> list[tuple[str, str]]:
     return found
 
 
-def _number(task: Task, name: str, default: float | None) -> float | None:
+def _number(task: Task, name: str, default: float) -> float:
     value = task.metadata.get(name)
     if value is None:
         return default
@@ -148,10 +150,6 @@ def _some(tests: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def _packed(job: Mapping[str, Any]) -> str:
     return base64.b85encode(zlib.compress(json.dumps(job).encode(), 1)).decode()
-
-
-def _blamed(grade: Grade) -> bool:
-    return grade.verdict is Verdict.WRONG
 
 
 def _where(number: int, tests: Sequence[Any], trouble: str) -> str:

@@ -299,7 +299,7 @@ def alike(one: str, other: str, rule: dict[str, Any]) -> bool:
     if rule["lines"]:
         ones, others = one.split(), other.split()
         return len(ones) == len(others) and all(map(equal_numbers, ones, others))
-    return rule["tolerance"] is not None and near(one, other, rule["tolerance"])
+    return near(one, other, rule["tolerance"], rule["relative"])
 
 
 def equal_numbers(one: str, other: str) -> bool:
@@ -312,8 +312,10 @@ def equal_numbers(one: str, other: str) -> bool:
         return False
 
 
-def near(one: str, other: str, tolerance: float) -> bool:
-    """Whether two words are numbers that differ by little, or by little of the expected one."""
+def near(one: str, other: str, tolerance: float, relative: float) -> bool:
+    """Whether two words are numbers, one of them at least no whole one, that differ by little."""
+    if not tolerance and not relative:
+        return False
     try:
         found, wanted = float(one), float(other)
     except ValueError:
@@ -321,7 +323,9 @@ def near(one: str, other: str, tolerance: float) -> bool:
     # `float` reads `1_0` and `inf` too.
     if "_" in one or not (math.isfinite(found) and math.isfinite(wanted)):
         return False
-    return abs(found - wanted) <= tolerance * max(1.0, abs(wanted))
+    if one.lstrip("+-").isdecimal() and other.lstrip("+-").isdecimal():
+        return int(one) == int(other)
+    return abs(found - wanted) <= tolerance + relative * abs(wanted)
 
 
 def value_fault(text: str, expected: str, unwrap: bool) -> str:

@@ -11,6 +11,7 @@ from . import (
     call_tasks,
     choices,
     competitions,
+    contests,
     function_calls,
     grade_school,
     multihop,
@@ -54,11 +55,25 @@ def _questions() -> list[TaskSet]:
             source="huggingface.co/datasets/AI-MO/aimo-validation-amc; problems of the MAA",
         ),
         TaskSet(
+            "apps",
+            "APPS: programming problems of three levels, with tests.",
+            contests.apps,
+            file="test.jsonl or train.jsonl",
+            source="huggingface.co/datasets/codeparrot/apps, or github.com/hendrycks/apps, MIT",
+        ),
+        TaskSet(
             "bamboogle",
             "Bamboogle: two-hop questions, no paragraphs.",
             multihop.bamboogle,
             file="Bamboogle Prerelease - Sheet1.csv",
             source="github.com/ofirpress/self-ask, MIT",
+        ),
+        TaskSet(
+            "codecontests",
+            "CodeContests: problems of programming contests, with tests.",
+            contests.codecontests,
+            file="data/test-….parquet or data/valid-….parquet",
+            source="huggingface.co/datasets/deepmind/code_contests, CC BY 4.0",
         ),
         TaskSet(
             "fanoutqa",
@@ -114,6 +129,13 @@ def _questions() -> list[TaskSet]:
             "A file of your own, its columns named by keywords or TOML.",
             own.jsonl,
             file="yours: JSON Lines, JSON, CSV, TSV or Parquet",
+        ),
+        TaskSet(
+            "livecodebench",
+            "LiveCodeBench: recent problems of programming contests, with tests.",
+            contests.livecodebench,
+            file="test.jsonl to test6.jsonl",
+            source="huggingface.co/datasets/livecodebench/code_generation_lite, CC",
         ),
         TaskSet(
             "llmcompiler",
