@@ -314,7 +314,9 @@ def test_all_graders_have_names_kinds_and_needs_of_their_own() -> None:
         "math",
         "choice",
         "multi-answer",
+        "drop",
         "unit-tests",
+        "input-output",
         "call-match",
         "call-match-official",
         "final-state",
@@ -324,10 +326,11 @@ def test_all_graders_have_names_kinds_and_needs_of_their_own() -> None:
     ]
     kinds = [kind for each in graders for kind in each.kinds]
     assert len(set(kinds)) == len(kinds)
-    plain = {"text", "number", "plan", "math", "choice", "answers", "mention", "workflow"}
+    plain = {"text", "number", "plan", "math", "choice", "answers", "mention", "workflow", "spans"}
     assert {*kinds} == plain | {"code", "program", "calls", "state", "environment"}
     assert {each.name: each.needs for each in graders if each.needs} == {
         "unit-tests": ("tool:code/python",),
+        "input-output": ("tool:code/python",),
         "llm-judge": ("model:judge",),
     }
 

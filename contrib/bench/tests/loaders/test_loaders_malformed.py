@@ -37,6 +37,11 @@ GOOD: dict[str, tuple[dict[str, Any], str, str]] = {
         "",
         "id",
     ),
+    "apps": (
+        {"id": "a", "question": "Add.", "input_output": '{"inputs": ["1 2"], "outputs": ["3"]}'},
+        "question",
+        "id",
+    ),
     "asynchow": (
         {
             "id": "a",
@@ -51,6 +56,16 @@ GOOD: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "bamboogle": ({"id": "a", "question": "Who?", "answer": "Ann"}, "question", "id"),
     "bfcl": ({"id": "a", "question": [MESSAGES], "function": [FUNCTION], "ground_truth": [{"book": {}}]}, "", "id"),
+    "codecontests": (
+        {"name": "a", "description": "Add.", "public_tests": [{"input": "1 2", "output": "3"}]},
+        "description",
+        "name",
+    ),
+    "drop": (
+        {"query_id": "a", "passage": "One.", "question": "How many?", "answers_spans": {"spans": ["1"]}},
+        "question",
+        "query_id",
+    ),
     "fanoutqa": ({"id": "a", "question": "Which?", "answer": {"x": 1}}, "question", "id"),
     "frames": ({"id": "a", "Prompt": "Who?", "Answer": "Ann"}, "Prompt", "id"),
     "gap": ({"id": "a", "instruction": "Who?", "input": "", "output": "<answer>Ann</answer>"}, "instruction", "id"),
@@ -69,6 +84,15 @@ GOOD: dict[str, tuple[dict[str, Any], str, str]] = {
         "task_id",
     ),
     "jsonl": ({"id": "a", "question": "Who?", "answer": "Ann"}, "", "id"),
+    "livecodebench": (
+        {
+            "question_id": "a",
+            "question_content": "Add.",
+            "public_test_cases": '[{"input": "1 2", "output": "3", "testtype": "stdin"}]',
+        },
+        "question_content",
+        "question_id",
+    ),
     "llmcompiler": ({"id": "a", "question": "Who?", "answer": "Ann"}, "question", "id"),
     "masbench-rows": (to_row(make_task("depth", 3, 0)), "prompt_json", ""),
     "math": ({"unique_id": "a", "problem": "How many?", "answer": r"\frac12"}, "problem", "unique_id"),

@@ -21,6 +21,7 @@ from .llm_judge import LlmJudge
 from .mathematics import Mathematics
 from .multi_answer import MultiAnswer
 from .numeric import Numeric
+from .spans import DropSpans
 from .unit_tests import UnitTests
 from .verbatim import Contains, Verbatim
 from .workflow_match import WorkflowMatch
@@ -29,6 +30,7 @@ __all__ = [
     "CallMatch",
     "ChoiceGrader",
     "Contains",
+    "DropSpans",
     "EnvironmentGrader",
     "ExactMatch",
     "FinalState",
@@ -59,6 +61,7 @@ def all_graders() -> list[Grader]:
         Mathematics(),
         ChoiceGrader(),
         MultiAnswer(),
+        DropSpans(),
         UnitTests(),
         InputOutput(),
         CallMatch(),

@@ -12,6 +12,7 @@ from . import (
     choices,
     competitions,
     contests,
+    drop,
     function_calls,
     grade_school,
     multihop,
@@ -74,6 +75,13 @@ def _questions() -> list[TaskSet]:
             contests.codecontests,
             file="data/test-….parquet or data/valid-….parquet",
             source="huggingface.co/datasets/deepmind/code_contests, CC BY 4.0",
+        ),
+        TaskSet(
+            "drop",
+            "DROP: questions over a paragraph, with numbers, dates or spans as answers.",
+            drop.drop,
+            file="drop_dataset_dev.json, or validation-00000-of-00001.parquet",
+            source="huggingface.co/datasets/ucinlp/drop, CC BY-SA 4.0",
         ),
         TaskSet(
             "fanoutqa",
