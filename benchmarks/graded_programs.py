@@ -100,7 +100,8 @@ WRONG = {
         "    try: print(open(name, errors='replace').read())\n    except OSError: pass"
     ),
     "the grader's memory": (
-        "import os\ngiven = input()\npid = int(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])\n"
+        "import os\ngiven = input()\nstat = open(f'/proc/{os.getppid()}/stat').read()\n"
+        "pid = int(stat.rpartition(')')[2].split()[1])\n"
         "print(given.encode() in open(f'/proc/{pid}/mem', 'rb').read(1 << 20))"
     ),
     "no output": "input()",

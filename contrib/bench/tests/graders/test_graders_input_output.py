@@ -30,7 +30,11 @@ async def tried(program: str, bench: Any, tests: list[dict[str, str]] = SUM, **m
         ("import sys\nprint(sum(map(int, sys.stdin.read().split())))", "right", "all tests pass"),
         ("import os\nos.write(1, b'%d' % sum(map(int, os.read(0, 99).split())))", "right", "all tests pass"),
         ("print(sum(map(int, open(0).read().split())))", "right", "all tests pass"),
-        ("import threading\nthreading.Thread(target=lambda: print(sum(map(int, input().split())))).start()", "right", "all"),
+        (
+            "import threading\nthreading.Thread(target=lambda: print(sum(map(int, input().split())))).start()",
+            "right",
+            "all",
+        ),
         (
             "import atexit, io, sys\nreal, sys.stdout = sys.stdout, io.StringIO()\n"
             "atexit.register(lambda: real.write(sys.stdout.getvalue()))\nprint(sum(map(int, input().split())))",
@@ -38,7 +42,11 @@ async def tried(program: str, bench: Any, tests: list[dict[str, str]] = SUM, **m
             "all",
         ),
         (f"if __name__ == '__main__':\n    {RIGHT.replace(chr(10), '; ')}\n    exit(0)", "right", "all tests pass"),
-        ("import sys\nsys.setrecursionlimit(10**6)\nf = lambda n: n and 1 + f(n - 1)\nf(20000)\n" + RIGHT, "right", "all"),
+        (
+            "import sys\nsys.setrecursionlimit(10**6)\nf = lambda n: n and 1 + f(n - 1)\nf(20000)\n" + RIGHT,
+            "right",
+            "all",
+        ),
         ("print(1)", "wrong", "1 of 4 tests pass; test 2 of 4 fails: word 1 is '1', expected '3'"),
         ("print(5 // int(input().split()[0]))", "wrong", "test 1 of 4 fails: ZeroDivisionError"),
         ("import os\nos._exit(0)", "wrong", "0 of 4 tests pass; test 1 of 4 fails: it prints nothing"),
@@ -57,7 +65,9 @@ async def test_a_program_is_right_if_every_output_is(
 
 
 REPORT = '{"marks": "1111", "trouble": "", "over": true, "passed": [true, true, true, true]}'
-PARENTS = "import os\nparent = os.getppid()\ngrand = int(open(f'/proc/{parent}/stat').read().rpartition(')')[2].split()[1])\n"
+PARENTS = (
+    "import os\nparent = os.getppid()\ngrand = int(open(f'/proc/{parent}/stat').read().rpartition(')')[2].split()[1])\n"
+)
 HOSTILE = {
     "it ends at once": "raise SystemExit(0)",
     "it ends without an interpreter's end": "import os\nos._exit(0)",
@@ -112,7 +122,9 @@ async def test_a_program_that_does_not_solve_its_task_passes_no_test(how: str, s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", ["while True: pass", "import time\ntime.sleep(60)", "input()\ninput()\nwhile True: pass"])
+@pytest.mark.parametrize(
+    "program", ["while True: pass", "import time\ntime.sleep(60)", "input()\ninput()\nwhile True: pass"]
+)
 async def test_a_program_that_does_not_end_is_stopped_at_its_limit(program: str, sandbox_bench: Any) -> None:
     guarded = f"first = open(0).read()\nif first[0] == '0':\n    print(1)\nelse:\n    {program.replace(chr(10), chr(10) + '    ')}"
     seen = await tried(guarded, sandbox_bench, seconds=0.5)

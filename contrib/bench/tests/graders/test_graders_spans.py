@@ -66,7 +66,9 @@ def test_pairs_are_the_heaviest_of_all() -> None:
             sum(weights[row][column] for row, column in enumerate(order) if column is not None)
             for order in itertools.permutations(wide, rows)
         )
-        assert sum(weights[row][column] for row, column in enumerate(pairs) if column is not None) == pytest.approx(best)
+        assert sum(weights[row][column] for row, column in enumerate(pairs) if column is not None) == pytest.approx(
+            best
+        )
 
 
 @pytest.mark.parametrize(

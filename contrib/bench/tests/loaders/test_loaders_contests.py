@@ -122,7 +122,9 @@ def test_a_row_of_livecodebench_that_is_wrong_says_what_was_expected(
 def test_problems_outside_of_the_window_are_left_out(tmp_path: Path) -> None:
     rows = [{**LIVE, "question_id": f"q{month}", "contest_date": f"2024-{month:02}-01T00:00:00"} for month in (1, 5, 9)]
     assert [task.id for task in loaded(livecodebench, tmp_path, *rows, since="2024-02-01")] == ["q5", "q9"]
-    assert [task.id for task in loaded(livecodebench, tmp_path, *rows, since="2024-05-01", until="2024-05-01")] == ["q5"]
+    assert [task.id for task in loaded(livecodebench, tmp_path, *rows, since="2024-05-01", until="2024-05-01")] == [
+        "q5"
+    ]
     with pytest.raises(DataError, match="expected a day"):
         loaded(livecodebench, tmp_path, *rows, since="May")
 
@@ -167,12 +169,13 @@ def test_codecontests_reads_lists_of_tests_and_parquet(tmp_path: Path) -> None:
 
 def test_problems_that_read_files_or_have_no_test_are_left_out_with_one_warning(tmp_path: Path) -> None:
     other = {**CONTEST, "name": "b"}
+    rows = [{**CONTEST, "input_file": "in.txt"}, {**CONTEST, "output_file": "out.txt"}, other]
     with pytest.warns(DataWarning, match="reads or writes a file") as seen:
-        rows = [{**CONTEST, "input_file": "in.txt"}, {**CONTEST, "output_file": "out.txt"}, other]
-        assert [task.id for task in loaded(codecontests, tmp_path, *rows)] == ["b"]
-    assert len(seen) == 1
+        found = loaded(codecontests, tmp_path, *rows)
+    assert ([task.id for task in found], len(seen)) == (["b"], 1)
     with pytest.warns(DataWarning, match="without a test"):
-        assert len(loaded(apps, tmp_path, {**APPS, "input_output": ""}, {**APPS, "problem_id": 8})) == 1
+        found = loaded(apps, tmp_path, {**APPS, "input_output": ""}, {**APPS, "problem_id": 8})
+    assert [task.id for task in found] == ["apps/8"]
 
 
 def test_apps_joins_lines_and_keeps_arguments(tmp_path: Path) -> None:

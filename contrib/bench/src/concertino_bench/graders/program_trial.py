@@ -105,9 +105,7 @@ async def run_script(
     try:
         seen = await services.call(tool, {"code": f"_source = {source!a}\nexec(_source)\nmain(_source, {call})\n"})
     except Exception as error:  # whatever breaks here is not a fault of the program
-        return Grade(
-            Verdict.UNPARSABLE, f"not graded, the sandbox failed: {type(error).__name__}: {shown(str(error))}"
-        )
+        return Grade(Verdict.UNPARSABLE, f"not graded, the sandbox failed: {type(error).__name__}: {shown(str(error))}")
     report = _report(seen.content, word)
     if report is None:
         return _unreported(seen, programs[0])

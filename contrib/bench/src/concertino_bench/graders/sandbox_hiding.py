@@ -1,5 +1,5 @@
 # No `from __future__` here: this text goes into the sandbox behind that of another script.
-# ruff: noqa: PTH108, PTH110, PTH118, PTH109, I002
+# ruff: noqa: PTH108, PTH110, PTH109
 """How a script in the sandbox keeps what it knows from the program that it tries. Its text goes along with the script.
 
 The invariant: after `hide`, no process of the same user can read this one's memory or its file.

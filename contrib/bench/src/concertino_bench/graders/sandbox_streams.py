@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 
 # More than any test expects; a run that prints more is stopped by the size of its file before.
 _LONGEST = 1 << 26
-_MODULES = (
-    "bisect collections copy datetime decimal fractions functools heapq io itertools json math operator os random re "
-    "statistics string sys time typing"
-).split()
-# In this order: `builtins` last, for `math.pow` and `operator.abs` must not hide Python's own.
-_SPREAD = "typing string re datetime collections heapq bisect copy math random itertools functools operator".split()
+_IMPORTS = """
+from typing import *; from string import *; from re import *; from datetime import *; from collections import *
+from heapq import *; from bisect import *; from copy import *; from math import *; from random import *
+from itertools import *; from functools import *; from operator import *; from builtins import *
+import bisect, collections, copy, datetime, decimal, fractions, functools, heapq, io, itertools, json, math, operator
+import os, random, re, statistics, string, sys, time, typing
+"""
+"""What some benchmarks import for every program; `builtins` late, for `math.pow` must not hide Python's own."""
 
 
 class Gone(Exception):
@@ -91,9 +93,7 @@ def compiled(programs: list[str]) -> tuple[Any, str]:
 def known() -> dict[str, Any]:
     """The names that some benchmarks import for every program."""
     space: dict[str, Any] = {}
-    for name in _SPREAD:
-        exec(f"from {name} import *", space)
-    exec(f"from builtins import *\nimport {', '.join(_MODULES)}", space)
+    exec(_IMPORTS, space)
     return space
 
 
@@ -282,7 +282,7 @@ def fault(output: bytes, expected: str, rule: dict[str, Any]) -> str:
 
 def parts_fault(found: list[str], wanted: list[str], what: str, rule: dict[str, Any]) -> str:
     """How words or lines differ."""
-    for number, (one, other) in enumerate(zip(found, wanted), 1):
+    for number, (one, other) in enumerate(zip(found, wanted, strict=False), 1):
         if one != other and not alike(one, other, rule):
             return f"{what} {number} is {one[:60]!r}, expected {other[:60]!r}"
     if len(found) == len(wanted):

@@ -43,7 +43,7 @@ def livecodebench(
     """Tasks of the kind "program".
 
     Args:
-        path: rows with `question_content`, `public_test_cases`, `private_test_cases`, `metadata`, such as `test6.jsonl`.
+        path: rows with `question_content`, `public_test_cases`, `private_test_cases`, `metadata`, as in `test6.jsonl`.
         hidden: with the hidden tests; without them only the public ones count.
         since: leaves out problems of contests before this day, such as "2025-01-01".
         until: the same for contests after this day.

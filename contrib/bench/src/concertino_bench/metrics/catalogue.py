@@ -34,7 +34,17 @@ from .statuses import STATUS_MIX, format_rate, ok_rate, recovery_rate
 from .times import critical_path, path_share, seconds, speedup
 
 _CONTENTS: dict[str, tuple[Metric, ...]] = {
-    "Answers": (accuracy, MEAN_AT_K, PASS_AT_K, G_PASS_AT_K, MAJ_AT_K, LABEL_F1, partial_credit, unparsable, GRADER_VALUE),
+    "Answers": (
+        accuracy,
+        MEAN_AT_K,
+        PASS_AT_K,
+        G_PASS_AT_K,
+        MAJ_AT_K,
+        LABEL_F1,
+        partial_credit,
+        unparsable,
+        GRADER_VALUE,
+    ),
     "Spending": (usd, cost_of_pass, units, calls, rounds, input_tokens, output_tokens, cached_tokens, grading_usd),
     "Time": (seconds, critical_path, speedup, path_share, LATENCY),
     "Members": (TOOL_SHARE, MODEL_SHARE, tool_entropy, model_entropy, unique_tools),

@@ -78,8 +78,8 @@ LABEL_F1 = Metric(
     "0 to 1",
     "macro: mean over labels of 2 TP / (2 TP + FP + FN); micro: the same of the sums over all labels",
     "Manning, Raghavan and Schütze 2008, Introduction to Information Retrieval, §13.6 and §8.3",
-    "How well labels, such as letters of choices or names of classes, are told apart. Every label counts as much as any "
-    "other in macro, every task in micro. An answer that cannot be read is a miss and no wrong claim.",
+    "How well labels, such as letters of choices or names of classes, are told apart. In macro every label counts the "
+    "same, in micro every task. An answer that cannot be read is a miss and no wrong claim.",
     'label_f1("macro", tasks)(items)',
 )
 

@@ -1,4 +1,4 @@
-"""Several samples of a task: mean@k, pass@k (is one of k right?), G-Pass@k (are so many?), maj@k (is the vote right?)."""
+"""Several samples of a task: mean@k, pass@k (is one of k right?), G-Pass@k (are enough?) and maj@k (is a vote?)."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ G_PASS_AT_K = Metric(
     "share",
     "higher",
     "0 to 1",
-    "mean over tasks of the sum over j from ceil(tau k) of C(c, j) C(n - c, k - j) / C(n, k), with n samples of which c "
-    "are right; without tau (2 / k) times the sum of these for tau = i / k, i from ceil(k / 2) + 1 to k",
+    "mean over tasks of the sum over j from ceil(tau k) of C(c, j) C(n - c, k - j) / C(n, k), with n samples of which "
+    "c are right; without tau (2 / k) times the sum of these for tau = i / k, i from ceil(k / 2) + 1 to k",
     "Liu et al. 2024, Are Your LLMs Capable of Stable Reasoning?, Eq. 3 and 6 (arXiv 2412.13147)",
     "The probability that at least the share tau of k samples is right. tau = 1 asks for all of them, and the smallest "
     "tau is pass@k. Tasks with n < k are left out and counted.",
