@@ -182,6 +182,16 @@ def test_a_cut_last_line_is_an_error_after_the_whole_rows(name: str, written: Ca
         next(tasks)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_bad_row_is_left_out_of_every_set_where_that_is_allowed(name: str, written: Callable[..., Path]) -> None:
+    path = written("{", {"unknown": 1}, GOOD[name][0])
+    with loaders.skip_bad_rows(2) as skipped:
+        assert len(list(load(name, path))) == 1
+    assert [":1: " in str(skipped.errors[0]), ":2: " in str(skipped.errors[1])] == [True, True]
+    with loaders.skip_bad_rows(1), pytest.raises(DataError, match="and this is one more"):
+        list(load(name, path))
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if GOOD[name][1]])
 def test_a_misspelt_column_is_named_with_the_one_that_was_expected(name: str, written: Callable[..., Path]) -> None:
     row, column, _ = GOOD[name]

@@ -21,6 +21,7 @@ import concertino as ct
 
 from concertino_bench.tasks.task import DataError, Task
 
+from .bad_rows import SkippedRows, allowed_now
 from .plain_pickles import load_plain
 from .row_values import brief, is_number, number_text
 from .rows import DataRow, checked, opened
@@ -51,7 +52,8 @@ def asynchow(*, path: str | Path, durations: Durations = "shortest", split: str 
 
     if Path(path).name.removesuffix(".gz").endswith(".pkl"):
         file = checked(path, (".pkl",))
-        return distinct(_pickled(path, file), make, lambda: _pickled(path, file))
+        skipped = allowed_now()
+        return distinct(_pickled(path, file, skipped), make, lambda: _pickled(path, file, skipped))
     return stream(path, make)
 
 
@@ -166,7 +168,7 @@ def _question(title: str, steps: Mapping[str, str], seconds: Mapping[str, float]
 # -- the published files -----------------------------------------------------------------------------------------------
 
 
-def _pickled(path: str | Path, file: Path) -> Iterator[DataRow]:
+def _pickled(path: str | Path, file: Path, skipped: SkippedRows) -> Iterator[DataRow]:
     """The rows of a published file: columns, each a list over the plans."""
     with opened(path, file) as raw:
         table = _table(path, raw)
@@ -186,7 +188,8 @@ def _pickled(path: str | Path, file: Path) -> Iterator[DataRow]:
                 "makespan_s": _span(total),
             }
         except (AttributeError, TypeError, ValueError) as error:
-            raise DataError(f"{path}: plan {index}: {error}; expected steps, edges and time spans") from None
+            skipped.leave_out(DataError(f"{path}: plan {index}: {error}; expected steps, edges and time spans"))
+            continue
         yield DataRow(str(path), index + 1, index + 1, data)
 
 
