@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 import concertino as ct
 import pytest
 from concertino_bench import DataError, Task
-from concertino_bench.loaders import DataWarning
-from concertino_bench.loaders import skip_bad_rows
+from concertino_bench.loaders import DataWarning, skip_bad_rows
 from concertino_bench.loaders.plans import asynchow, durations_of, plan_of
 from tree import ROOT
 
