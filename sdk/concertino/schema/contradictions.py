@@ -64,8 +64,8 @@ def _values(schema: Mapping[str, Any], kinds: list[str], where: str) -> str:
 
 def _bounds(schema: Mapping[str, Any], kind: str, where: str) -> str:
     for of, least, most in _RANGES:
-        low, high = schema.get(least), schema.get(most)
-        if of == kind and _is(low, "number") and _is(high, "number") and low > high:
+        low, high = (value if _is(value := schema.get(word), "number") else None for word in (least, most))
+        if of == kind and low is not None and high is not None and low > high:
             return f"{where or '/'}: {least} {low} is more than {most} {high}"
     return ""
 

@@ -71,10 +71,10 @@ def serve(source: int, sink: int) -> None:
             run(code, space, job, files)
         # The exit of the run counts and not the end of its output, which a process that it left could hold open.
         ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        output, trouble = (whole(each) for each in files[1:])
+        output, said = (whole(each) for each in files[1:])
         for each in files:
             os.close(each)
-        say(output, ended=ended, trouble=trouble[-300:].decode(errors="replace"))
+        say(output, ended=ended, trouble=said[-300:].decode(errors="replace"))
     os._exit(0)
 
 
@@ -130,9 +130,10 @@ def run(code: Any, space: dict[str, Any], job: dict[str, Any], files: list[int])
     failed = 1
     try:
         bound(job["memory"])
-        sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", errors="replace", closefd=False)
-        sys.stdout = sys.__stdout__ = first = open(1, "w", encoding="utf-8", errors="replace", closefd=False)
-        sys.stderr = sys.__stderr__ = open(2, "w", errors="replace", closefd=False)
+        sys.stdin = open(0, encoding="utf-8", errors="replace", closefd=False)
+        sys.stdout = first = open(1, "w", encoding="utf-8", errors="replace", closefd=False)
+        sys.stderr = open(2, "w", errors="replace", closefd=False)
+        vars(sys).update(__stdin__=sys.stdin, __stdout__=first, __stderr__=sys.stderr)
         sys.argv = ["program.py"]
         module = sys.modules["__main__"] = type(sys)("program" if entry else "__main__")
         module.__dict__.update(space)
