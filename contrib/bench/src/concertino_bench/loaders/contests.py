@@ -190,12 +190,12 @@ def _pairs(row: DataRow, name: str) -> list[Test]:
 
 def _limits(row: DataRow) -> dict[str, float]:
     found: dict[str, float] = {}
-    limit = row.data.get("time_limit")
+    limit: Any = row.data.get("time_limit")
     if isinstance(limit, Mapping):
         limit = (limit.get("seconds") or 0) + (limit.get("nanos") or 0) / 1e9
     if is_number(limit) and limit > 0:
         found["seconds"] = float(limit)
-    memory = row.data.get("memory_limit_bytes")
+    memory: Any = row.data.get("memory_limit_bytes")
     if is_number(memory) and memory > 0:
         found["memory_mb"] = memory / (1 << 20)
     return found

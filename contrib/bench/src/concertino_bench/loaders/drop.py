@@ -62,7 +62,8 @@ def _gold(answer: Any) -> list[str]:
     """The spans of an answer: a number, the parts of a date as one, or the spans that it lists."""
     if not isinstance(answer, Mapping):
         return []
-    number, day, spans = answer.get("number"), answer.get("date"), answer.get("spans")
+    number: Any = answer.get("number")
+    day, spans = answer.get("date"), answer.get("spans")
     if is_number(number) or (isinstance(number, str) and number.strip()):
         return [number_text(number) if is_number(number) else str(number)]
     if isinstance(spans, list) and spans:
