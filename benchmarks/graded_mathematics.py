@@ -1,4 +1,4 @@
-"""S23: mathematics and letters of the shared test data: recorded verdicts, wrong answers, the time of a grade.
+"""S24: mathematics and letters of the shared test data: recorded verdicts, wrong answers, the time of a grade.
 
     python benchmarks/graded_mathematics.py [--json] [--quick]
 
@@ -86,14 +86,14 @@ def rows(quick: bool) -> list[Row]:
         timed.grade(*pair)
     ordered = sorted(timed.seconds)
     return [
-        Row("S23", f"{len(firm)} firm pairs of mathematics: another verdict", 100 * differ / len(firm), "%", 2.0),
-        Row("S23", f"{lettered} letters: another one", 100 * (1 - same / lettered), "%", 1.0),
-        Row("S23", f"{len(golds)} golds as models write them: not right", 100 * missed / len(golds), "%", 2.0),
-        Row("S23", f"{len(wrong):,} changed golds: accepted", sum(grade.score for grade in grades), "", 0.0),
-        Row("S23", "the same: the two judges disagree", 100 - 100 * sum(both) / max(1, len(both)), "%"),
-        Row("S23", f"{len(ordered):,} grades: median", 1e3 * ordered[len(ordered) // 2], "ms"),
-        Row("S23", "the same: 99th percentile", 1e3 * ordered[int(0.99 * len(ordered))], "ms", 200.0),
-        Row("S23", "the same: longest", 1e3 * ordered[-1], "ms", 5000.0),
+        Row("S24", f"{len(firm)} firm pairs of mathematics: another verdict", 100 * differ / len(firm), "%", 2.0),
+        Row("S24", f"{lettered} letters: another one", 100 * (1 - same / lettered), "%", 1.0),
+        Row("S24", f"{len(golds)} golds as models write them: not right", 100 * missed / len(golds), "%", 2.0),
+        Row("S24", f"{len(wrong):,} changed golds: accepted", sum(grade.score for grade in grades), "", 0.0),
+        Row("S24", "the same: the two judges disagree", 100 - 100 * sum(both) / max(1, len(both)), "%"),
+        Row("S24", f"{len(ordered):,} grades: median", 1e3 * ordered[len(ordered) // 2], "ms"),
+        Row("S24", "the same: 99th percentile", 1e3 * ordered[int(0.99 * len(ordered))], "ms", 200.0),
+        Row("S24", "the same: longest", 1e3 * ordered[-1], "ms", 5000.0),
     ]
 
 

@@ -23,6 +23,7 @@ ELSEWHERE = {
     "providers/code/src/concertino_code/jail/worker.py": "a program in the sandbox, whose output is read",
     "providers/code/src/concertino_code/sandbox/runner.py": "a program in the sandbox, whose output is read",
     "contrib/bench/src/concertino_bench/graders/sandbox_program.py": "a program in the sandbox, whose output is read",
+    "contrib/bench/src/concertino_bench/graders/sandbox_streams.py": "a program in the sandbox, whose output is read",
     "contrib/bench/src/concertino_bench/graders/math_worker.py": "a program of its own, whose output is read",
     "contrib/bench/src/concertino_bench/toolscale/sandbox_program.py": "a program in the sandbox, whose output is read",
 }

@@ -240,6 +240,7 @@ class ToolSpec(_NamedSpec):
             validator = self.__dict__.get("validator") or _compile(self, "input_schema", self.input_schema)
             if keep:
                 self.__dict__.setdefault("validator", validator)
+            _tell_contradiction(self)
             self.__dict__["_admitted"] = True
         if self.isolation == "process":
             from .import_path import import_path
@@ -525,6 +526,17 @@ def _results(label: str, given: dict[str, Any], annotation: Any) -> dict[str, An
 
             logger.warning("%s; its results are not checked", error)
         return {}
+
+
+def _tell_contradiction(spec: ToolSpec) -> None:
+    """Warn of a schema that no arguments can meet; it is not refused, for other members are none the worse."""
+    from concertino.schema.contradictions import contradiction
+
+    # Arguments are always an object, whether a schema says so or not.
+    if found := contradiction({"type": "object", **spec.input_schema}):
+        from concertino.core.logs import logger
+
+        logger.warning("%s %r: no call can ever fit its input_schema: %s; correct it", spec.kind, spec.name, found)
 
 
 def _compile(spec: ToolSpec, which: str, schema: dict[str, Any]) -> Validator:

@@ -27,7 +27,7 @@ them.
     [providers.search]                      # what a provider itself takes, instead of that in concertino.toml
     corpus = "pages.jsonl"
 
-`offer = ["vllm/*"]` at the top offers these models to the orchestrator as agents.
+`offer = ["vllm/*"]` at the top offers these models of the pool to the orchestrator as agents.
 
 Saving writes full names and only what differs from the installed members; loading that file with the same
 distributions gives an equal pool. What a file cannot hold, such as code, is refused when saving.
@@ -282,21 +282,30 @@ def _members(path: Path, data: Mapping[str, Any], manager: PluginManager, bound:
         own = {spec.name: spec for spec in made}  # a name that the file gives itself means that alone
         found = [s for p in patterns for s in ([own[p]] if p in own else [s for s in found if matches(s, p)])]
         found += made
+    led = _bound(path, manager, made, bound)
+    found += _offered_by_pattern(path, data, [*found, *led])
     for pattern in _patterns(path, data, "without") or ():
         kept = [spec for spec in found if not matches(spec, pattern)]
         if len(kept) == len(found):
             raise PoolError(f"{path}: without: {pattern!r} matches no member; leave it out, or correct it")
         found = kept
-    for name in bound:
+    found += led
+    with _naming(path, "routers"):
+        found += manager.specs([need for spec in found for need in spec.needs], made)
+    return list({spec.name: spec for spec in found}.values())
+
+
+def _bound(path: Path, manager: PluginManager, made: list[Spec], names: list[str]) -> list[Spec]:
+    """The models that roles name."""
+    found: list[Spec] = []
+    for name in names:
         with _naming(path, "roles"):
             try:
                 found += manager.specs([name], made)
             except PoolError as error:
                 step = "" if "/" in name else "; a model that is not installed is named in full, 'provider/name'"
                 raise PoolError(f"{error}{step}") from error
-    with _naming(path, "routers"):
-        found += manager.specs([need for spec in found for need in spec.needs], made)
-    return list({spec.name: spec for spec in found}.values())
+    return found
 
 
 def _declared(path: Path, data: Mapping[str, Any], manager: PluginManager) -> list[Spec]:
@@ -329,7 +338,7 @@ def _sourced(path: Path, data: Mapping[str, Any], manager: PluginManager) -> lis
 
 
 def _offered(path: Path, data: Mapping[str, Any], manager: PluginManager, made: list[Spec]) -> list[Spec]:
-    """The models that are offered as agents: patterns of models, or a table from names of agents to models."""
+    """The models that are offered as agents by their full names, also from a table from names of agents to models."""
     if isinstance(data.get("offer"), dict):
         names = _texts(path, data, "offer")
         with _naming(path, "offer"):
@@ -338,13 +347,27 @@ def _offered(path: Path, data: Mapping[str, Any], manager: PluginManager, made: 
                 if model not in models:
                     raise PoolError(f"{model!r} is not the full name of a model; there are {', '.join(models)}")
             return [model_agent(_model(models[model])).with_(name=name) for name, model in names.items()]
-    patterns = _patterns(path, data, "offer") or []
+    full = [pattern for pattern in _patterns(path, data, "offer") or () if is_full_name(pattern)]
     with _naming(path, "offer"):
-        found = manager.specs(patterns, made)
-        for pattern in patterns:
-            if not any(isinstance(spec, ModelSpec) and _means(pattern, spec) for spec in found):
-                raise PoolError(f"{pattern!r} matches no model; only models can be offered")
-    return [model_agent(spec) for spec in found if isinstance(spec, ModelSpec)]
+        return _agents(full, manager.specs(full, made)) if full else []
+
+
+def _offered_by_pattern(path: Path, data: Mapping[str, Any], own: list[Spec]) -> list[Spec]:
+    """The models of this pool that patterns offer: a pattern means what the pool holds, as in `Pool.offering`."""
+    value = data.get("offer")
+    patterns = [pattern for pattern in value if not is_full_name(pattern)] if isinstance(value, list) else []
+    left_out = _patterns(path, data, "without") or ()
+    with _naming(path, "offer"):
+        kept = [spec for spec in own if not any(matches(spec, pattern) for pattern in left_out)]
+        return _agents(patterns, kept, " of the pool: name one under members too, or offer it by its full name")
+
+
+def _agents(patterns: list[str], found: list[Spec], where: str = "") -> list[Spec]:
+    models = {spec.name: spec for spec in found if isinstance(spec, ModelSpec)}.values()
+    for pattern in patterns:
+        if not any(_means(pattern, spec) for spec in models):
+            raise PoolError(f"{pattern!r} matches no model{where}; only models can be offered")
+    return [model_agent(spec) for spec in models if any(_means(pattern, spec) for pattern in patterns)]
 
 
 def _means(pattern: str, spec: Spec) -> bool:

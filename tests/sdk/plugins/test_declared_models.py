@@ -91,6 +91,32 @@ def test_a_pool_file_declares_models_routers_and_offers(maker: PluginManager, tm
     assert [spec.name for spec in pool.behind("careful")] == ["maker/fast", "maker/slow"]
 
 
+@pytest.mark.parametrize(
+    ("text", "agents"),
+    [
+        ('members = ["search/*"]\noffer = ["maker/built-in"]\n', ["maker/ask_built-in"]),
+        ('members = ["maker/*"]\noffer = ["*"]\n', ["maker/ask_built-in"]),
+        ('offer = ["*"]\n', ["maker/ask_built-in", "other/ask_built-in"]),
+        ('without = ["other/*"]\noffer = ["*"]\n', ["maker/ask_built-in"]),
+        ('members = ["maker/*"]\noffer = ["*", "other/built-in"]\n', ["maker/ask_built-in", "other/ask_built-in"]),
+        (
+            'members = ["maker/*"]\noffer = ["*"]\n[roles]\nw = "other/built-in"\n',
+            ["maker/ask_built-in", "other/ask_built-in"],
+        ),
+        (
+            'members = ["search/*"]\noffer = ["*"]\n[models."maker/own"]\nurl = "http://x"\n',
+            ["maker/ask_own"],
+        ),
+    ],
+)
+def test_a_pattern_offers_models_of_the_pool_alone(
+    maker: PluginManager, install: Install, tmp_path: Path, text: str, agents: list[str]
+) -> None:
+    install("other", MAKER)
+    pool = load_pool(written(tmp_path, text), maker)
+    assert sorted(spec.name for spec in pool if isinstance(spec, ModelAgent)) == agents
+
+
 @pytest.mark.parametrize("suffix", [".toml", ".yaml"])
 def test_what_a_file_declares_comes_back_equal_in_the_same_order(
     maker: PluginManager, tmp_path: Path, suffix: str
@@ -169,6 +195,7 @@ def test_the_settings_declare_models_that_are_then_installed_ones(maker: PluginM
         ('[routers.r]\nmodels = ["maker/none"]\n', PoolError, "routers: no installed member matches 'maker/none'"),
         ('offer = ["maker/none"]\n', PoolError, "offer: no installed member matches 'maker/none'"),
         ('offer = ["search/echo"]\n', PoolError, "offer: 'search/echo' matches no model; only models can be offered"),
+        ('members = ["search/*"]\noffer = ["maker/*"]\n', PoolError, "'maker/*' matches no model of the pool"),
         ('[offer]\n"a" = "search/echo"\n', PoolError, "offer: 'search/echo' is a tool; only models can be offered"),
     ],
 )

@@ -39,6 +39,7 @@ ALLOWED = {
     "providers/code/src/concertino_code/jail/namespaces.py": "in the sandbox",
     "providers/code/src/concertino_code/jail/zygote.py": "in the sandbox",
     "contrib/bench/src/concertino_bench/graders/sandbox_program.py": "in the sandbox",
+    "contrib/bench/src/concertino_bench/graders/sandbox_streams.py": "in the sandbox",
     # Of multiprocessing, within `only_child_environment`.
     "contrib/train/src/concertino_train/conductor/__main__.py": "practice runs",
     "contrib/train/src/concertino_train/conductor/training.py": "ranks of a training",

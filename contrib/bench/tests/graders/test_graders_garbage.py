@@ -28,7 +28,7 @@ from concertino_bench.graders import (
     Verbatim,
     all_graders,
 )
-from concertino_bench.graders.unit_tests import read_programs
+from concertino_bench.graders.program_trial import read_programs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from linear import assert_linear
@@ -317,7 +317,9 @@ def test_all_graders_have_names_kinds_and_needs_of_their_own() -> None:
         "math",
         "choice",
         "multi-answer",
+        "drop",
         "unit-tests",
+        "input-output",
         "call-match",
         "call-match-official",
         "call-states",
@@ -329,10 +331,11 @@ def test_all_graders_have_names_kinds_and_needs_of_their_own() -> None:
     ]
     kinds = [kind for each in graders for kind in each.kinds]
     assert len(set(kinds)) == len(kinds)
-    plain = {"text", "number", "plan", "math", "choice", "answers", "mention", "workflow"}
-    assert {*kinds} == plain | {"code", "calls", "state", "environment"}
+    plain = {"text", "number", "plan", "math", "choice", "answers", "mention", "workflow", "spans"}
+    assert {*kinds} == plain | {"code", "program", "calls", "state", "environment"}
     assert {each.name: each.needs for each in graders if each.needs} == {
         "unit-tests": ("tool:code/python",),
+        "input-output": ("tool:code/python",),
         "judged-state": ("model:judge",),
         "llm-judge": ("model:judge",),
     }

@@ -106,6 +106,17 @@ def test_a_tolerance_is_only_there_when_asked_for() -> None:
         Numeric(absolute=-1)
 
 
+def test_any_of_several_golds_will_do() -> None:
+    several = Task("t", "?", ("5",), "number", metadata={"aliases": ["1,000", "7"]})
+    for text in ("5", "1000", "The answer is 7."):
+        assert Numeric().judge(several, text).verdict == "right"
+    seen = Numeric().judge(several, "6")
+    assert (seen.verdict, seen.reason, seen.expected) == ("wrong", "6, expected 5 or 1,000 or 7", ("5", "1,000", "7"))
+    assert Numeric(absolute=1).judge(several, "8").reason == "8 is near enough to 7"
+    with pytest.raises(ValueError, match="the alias 'Paris' is not a number"):
+        Numeric().check(Task("t", "?", ("5",), "number", metadata={"aliases": ["Paris"]}))
+
+
 def test_a_task_without_a_number_is_refused() -> None:
     with pytest.raises(ValueError, match="'Paris' is not a number"):
         Numeric().judge(task("Paris"), "5")

@@ -9,7 +9,7 @@ import pytest
 from concertino import ErrorInfo, Observation, Status
 from concertino_bench import Submission, Task
 from concertino_bench.graders import UnitTests
-from concertino_bench.graders.unit_tests import read_programs
+from concertino_bench.graders.program_trial import read_programs
 
 PROMPT = 'from typing import List\n\ndef double(x: int) -> int:\n    """Twice x."""\n'
 TASK = Task(

@@ -37,6 +37,11 @@ GOOD: dict[str, tuple[dict[str, Any], str, str]] = {
         "",
         "id",
     ),
+    "apps": (
+        {"id": "a", "question": "Add.", "input_output": '{"inputs": ["1 2"], "outputs": ["3"]}'},
+        "question",
+        "id",
+    ),
     "asynchow": (
         {
             "id": "a",
@@ -51,6 +56,16 @@ GOOD: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "bamboogle": ({"id": "a", "question": "Who?", "answer": "Ann"}, "question", "id"),
     "bfcl": ({"id": "a", "question": [MESSAGES], "function": [FUNCTION], "ground_truth": [{"book": {}}]}, "", "id"),
+    "codecontests": (
+        {"name": "a", "description": "Add.", "public_tests": [{"input": "1 2", "output": "3"}]},
+        "description",
+        "name",
+    ),
+    "drop": (
+        {"query_id": "a", "passage": "One.", "question": "How many?", "answers_spans": {"spans": ["1"]}},
+        "question",
+        "query_id",
+    ),
     "fanoutqa": ({"id": "a", "question": "Which?", "answer": {"x": 1}}, "question", "id"),
     "frames": ({"id": "a", "Prompt": "Who?", "Answer": "Ann"}, "Prompt", "id"),
     "gap": ({"id": "a", "instruction": "Who?", "input": "", "output": "<answer>Ann</answer>"}, "instruction", "id"),
@@ -69,6 +84,15 @@ GOOD: dict[str, tuple[dict[str, Any], str, str]] = {
         "task_id",
     ),
     "jsonl": ({"id": "a", "question": "Who?", "answer": "Ann"}, "", "id"),
+    "livecodebench": (
+        {
+            "question_id": "a",
+            "question_content": "Add.",
+            "public_test_cases": '[{"input": "1 2", "output": "3", "testtype": "stdin"}]',
+        },
+        "question_content",
+        "question_id",
+    ),
     "llmcompiler": ({"id": "a", "question": "Who?", "answer": "Ann"}, "question", "id"),
     "masbench-rows": (to_row(make_task("depth", 3, 0)), "prompt_json", ""),
     "math": ({"unique_id": "a", "problem": "How many?", "answer": r"\frac12"}, "problem", "unique_id"),
@@ -156,6 +180,16 @@ def test_a_cut_last_line_is_an_error_after_the_whole_rows(name: str, written: Ca
         DataError, match=r"rows\.jsonl:2: the line ends inside a JSON value: the file is cut short; copy"
     ):
         next(tasks)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_bad_row_is_left_out_of_every_set_where_that_is_allowed(name: str, written: Callable[..., Path]) -> None:
+    path = written("{", {"unknown": 1}, GOOD[name][0])
+    with loaders.skip_bad_rows(2) as skipped:
+        assert len(list(load(name, path))) == 1
+    assert [":1: " in str(skipped.errors[0]), ":2: " in str(skipped.errors[1])] == [True, True]
+    with loaders.skip_bad_rows(1), pytest.raises(DataError, match="and this is one more"):
+        list(load(name, path))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if GOOD[name][1]])

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import concertino as ct
 import pytest
 from concertino_bench import DataError, Task
-from concertino_bench.loaders import DataWarning
+from concertino_bench.loaders import DataWarning, skip_bad_rows
 from concertino_bench.loaders.plans import asynchow, durations_of, plan_of
 from tree import ROOT
 
@@ -162,6 +162,17 @@ def pickled(tmp_path: Path, value: Any) -> Path:
 def test_a_published_file_gives_the_same_task_as_its_row(tmp_path: Path) -> None:
     (task,) = asynchow(path=pickled(tmp_path, table()))
     assert task == load(tmp_path, {**ROW, "id": "async/0"})
+
+
+def test_a_plan_of_a_published_file_that_is_wrong_is_left_out_where_that_is_allowed(tmp_path: Path) -> None:
+    two = {name: [*column, *column] for name, column in table().items()}
+    two["task_time"] = [None, *two["task_time"][1:]]
+    file = pickled(tmp_path, two)
+    with pytest.raises(DataError, match="plan 0: "):
+        list(asynchow(path=file))
+    with skip_bad_rows(1) as skipped:
+        assert [task.id for task in asynchow(path=file)] == ["async/1"]
+    assert len(skipped.errors) == 1
 
 
 class Evil:

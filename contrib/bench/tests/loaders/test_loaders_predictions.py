@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from concertino_bench import DataError
-from concertino_bench.loaders import read_predictions
+from concertino_bench.loaders import read_predictions, skip_bad_rows
 from concertino_bench.loaders.predictions import Prediction
 
 PUBLISHED = {
@@ -31,6 +31,15 @@ def test_the_models_of_a_published_row_answer_one_question(tmp_path: Path) -> No
         Prediction("gsm8k/row-1", "6b", "A: 3", False, "1018", "How many?"),
         Prediction("gsm8k/row-1", "175b", "A: 1018", True, "1018", "How many?"),
     ]
+
+
+def test_a_wrong_row_is_left_out_as_a_whole_where_that_is_allowed(tmp_path: Path) -> None:
+    half = {**PUBLISHED, "175b": {"is_correct": "yes", "solution": "A: 1018"}}
+    with pytest.raises(DataError, match="expected true or false"):
+        load(tmp_path, half, PUBLISHED)
+    with skip_bad_rows(1) as skipped:
+        assert len(load(tmp_path, half, PUBLISHED)) == 2
+    assert len(skipped.errors) == 1
 
 
 def test_a_row_with_one_answer_may_lack_model_and_verdict(tmp_path: Path) -> None:

@@ -51,6 +51,17 @@ if TYPE_CHECKING:
     metavar="N",
     help="Leave out at most so many wrong rows of each set; each is told.  [default: 0]",
 )
+@click.option(
+    "--shots",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Solved examples before each question, never the task itself.  [default: 0]",
+)
+@click.option(
+    "--shots-from",
+    metavar="FILE|SPLIT",
+    help="Where they are drawn from: a file of the same set, or a split of its own file; by default that whole file.",
+)
 @click.option("--samples", type=click.IntRange(min=1), help="How often each system gets each task.")
 @click.option("--seed", type=int, help="Of sampling.")
 @click.option("--grader", help="One grader for all tasks.")
@@ -269,11 +280,15 @@ def _evaluation(file: Path | None, options: dict[str, Any]) -> tuple[Evaluation,
     limits = {key: options[key] for key in ("units", "usd", "seconds") if options[key] is not None}
     if limits:
         plain["budget"] = replace(evaluation.budget, **limits)
-    chosen = {key: options[key] for key in ("limit", "skip_bad") if options[key] is not None}
+    chosen = {key: options[key] for key in ("limit", "skip_bad", "shots", "shots_from") if options[key] is not None}
     if chosen:
         plain["selections"] = [replace(each, **chosen) for each in evaluation.selections]
     pool = ct.Pool.load(pool_file) if pool_file is not None else ct.Pool.installed()
     return replace(evaluation, **plain), pool, concurrency or 16
+
+
+_OWN = {"limit": "limit", "draw": "seed", **{key: key for key in ("skip_bad", "shots", "shots_from")}}
+"""Options of a selection, by the words for them; `seed` is one of generated sets, so drawing has a word of its own."""
 
 
 def selection_of(text: str, sets: dict[str, TaskSet]) -> Selection:
@@ -282,8 +297,7 @@ def selection_of(text: str, sets: dict[str, TaskSet]) -> Selection:
 
     name, *parts = _parts(text)
     entry: dict[str, Any] = {"set": name, "options": dict(_pair(part, "--tasks") for part in parts)}
-    # `seed` is an option of generated sets, so drawing at random has a word of its own here.
-    for key, own in (("limit", "limit"), ("draw", "seed"), ("skip_bad", "skip_bad")):
+    for key, own in _OWN.items():
         if key in entry["options"]:
             entry[own] = entry["options"].pop(key)
     return make_selection(entry, sets, "--tasks", Path())

@@ -16,12 +16,14 @@ from .choice import ChoiceGrader
 from .environment import EnvironmentGrader
 from .exact_match import ExactMatch, TokenF1, normalise
 from .final_state import FinalState
+from .input_output import InputOutput
 from .judge_agreement import agreement
 from .judged_state import JudgedState
 from .llm_judge import LlmJudge
 from .mathematics import Mathematics
 from .multi_answer import MultiAnswer
 from .numeric import Numeric
+from .spans import DropSpans
 from .unit_tests import UnitTests
 from .verbatim import Contains, Verbatim
 from .workflow_match import WorkflowMatch
@@ -31,9 +33,11 @@ __all__ = [
     "CallStates",
     "ChoiceGrader",
     "Contains",
+    "DropSpans",
     "EnvironmentGrader",
     "ExactMatch",
     "FinalState",
+    "InputOutput",
     "JudgedState",
     "LlmJudge",
     "Mathematics",
@@ -61,7 +65,9 @@ def all_graders() -> list[Grader]:
         Mathematics(),
         ChoiceGrader(),
         MultiAnswer(),
+        DropSpans(),
         UnitTests(),
+        InputOutput(),
         CallMatch(),
         OfficialCallMatch(),
         CallStates(),

@@ -16,7 +16,7 @@ from concertino_bench.tasks.grade import Grade, TextGrader, Verdict
 from concertino_bench.tasks.task import Task
 
 from .answers import followed, marked, sentences, spoken
-from .base import shown
+from .base import golds, shown
 
 # Longer matches are no answers, and Python refuses integers of more than 4300 digits.
 _DIGITS = 300
@@ -77,16 +77,17 @@ class Numeric(TextGrader):
 
     def judge(self, task: Task, text: str) -> Grade:
         """Grade a text."""
-        expected = read_answer(task.answer)
-        if not isinstance(expected, Number):
-            raise ValueError(f"{task.id}: the answer {task.answer!r} is not a number; the grader `numeric` needs one")
+        accepted = [_expected(task, gold) for gold in golds(task)]
         found = read_answer(text)
         if not isinstance(found, Number):
-            return Grade(Verdict.UNPARSABLE, found, task.answers)
+            return Grade(Verdict.UNPARSABLE, found, golds(task))
+        near = next((each for each in accepted if self._near(found, each)), None)
+        verdict = Verdict.WRONG if near is None else Verdict.RIGHT
+        return Grade(verdict, _reason(found, accepted, near), golds(task), (found.text,))
+
+    def _near(self, found: Number, expected: Number) -> bool:
         off = abs(found.value - expected.value)
-        near = off <= max(self.absolute, self.relative * abs(expected.value))
-        verdict = Verdict.RIGHT if near else Verdict.WRONG
-        return Grade(verdict, _reason(found, expected, off, near), task.answers, (found.text,))
+        return off <= max(self.absolute, self.relative * abs(expected.value))
 
 
 def read_answer(text: str) -> Number | str:
@@ -218,11 +219,19 @@ def _spaces(segment: str) -> str:
     return _SPACED.sub(lambda match: match[0].replace(" ", ""), segment)
 
 
-def _reason(found: Number, expected: Number, off: Fraction, near: bool) -> str:
-    if not near:
-        text = f"{found.text}, expected {expected.text}"
-    elif off:
-        text = f"{found.text} is near enough to {expected.text}"
+def _expected(task: Task, gold: str) -> Number:
+    number = read_answer(gold)
+    if not isinstance(number, Number):
+        what = "answer" if gold == task.answer else "alias"
+        raise ValueError(f"{task.id}: the {what} {gold!r} is not a number; the grader `numeric` needs one")
+    return number
+
+
+def _reason(found: Number, accepted: list[Number], near: Number | None) -> str:
+    if near is None:
+        text = f"{found.text}, expected {' or '.join(each.text for each in accepted[:3])}"
+    elif near.value != found.value:
+        text = f"{found.text} is near enough to {near.text}"
     else:
         text = "the answer is right"
     return f"{text}; {found.note}" if found.note else text

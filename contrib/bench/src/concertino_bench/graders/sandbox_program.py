@@ -1,5 +1,5 @@
 # It runs in a jail, where system calls are what counts: no pathlib; and a value has as many forms as Python has types.
-# ruff: noqa: PTH108, PTH109, PTH110, PTH123, SIM105, SIM115
+# ruff: noqa: PTH123, SIM105, SIM115
 """The script that tries a program with its tests in a sandbox. This file runs there and imports nothing of ours.
 
 Two processes: the tests run in one, the program in the other, a fresh interpreter. A call of the program's function is
@@ -25,7 +25,11 @@ import signal
 import subprocess
 import sys
 import types
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    # There the text of that module stands behind this one.
+    from .sandbox_hiding import hide, told
 
 # 64 MiB for one line: a program that answers without end must not fill the memory of the tests' process.
 _LONGEST = 1 << 26
@@ -114,15 +118,6 @@ class Wire:
         if not line.endswith(b"\n"):
             raise Gone
         return json.loads(line)
-
-
-def told(error: BaseException) -> str:
-    """An error in words."""
-    try:
-        text = str(error)
-    except BaseException:
-        text = ""
-    return (type(error).__name__ + (": " + text if text else ""))[:300]
 
 
 def pack(value: Any, own: Any) -> Any:
@@ -572,26 +567,6 @@ def ending(code: int | None) -> str:
     if code is not None and code < 0:
         return f"the program crashed the interpreter: signal {-code}"
     return "the program ended before its tests were done"
-
-
-def hide() -> None:
-    """Let no other process look into this one, and load nothing from where the program can write.
-
-    Raises:
-        OSError: the system refuses.
-    """
-    import ctypes
-
-    # Otherwise a process of the same user reads this one's memory, with the tests and the word, in /proc.
-    if ctypes.CDLL(None).prctl(4, 0, 0, 0, 0):  # PR_SET_DUMPABLE
-        raise OSError("this process cannot be hidden from the program's")
-    own = os.path.realpath(os.getcwd())
-    # The program could write a `numpy.py` into its folder, which a test would then import into this process.
-    sys.path[:] = [each for each in sys.path if each and os.path.realpath(each) != own]
-    script = getattr(sys.modules["__main__"], "__file__", None)
-    if script and os.path.exists(script):
-        # The script's file holds the tests and the word.
-        os.unlink(script)
 
 
 def start(source: str) -> Tests:

@@ -5,6 +5,8 @@ streaming       the tasks of rows, with ids that differ; bad_rows: how many may 
 grade_school    GSM8K                       competitions    MATH, AIME, AMC
 multihop        HotpotQA, 2Wiki, MuSiQue, Bamboogle, FanOutQA
 choices         MMLU-Pro                    programs        HumanEval, MBPP
+drop            DROP
+contests        LiveCodeBench, CodeContests, APPS; plain_pickles: published pickles, plain data alone
 function_calls  BFCL; dialect: its schemas  plans           AsyncHow
 orchestration   MASBench, ToolOrchestra, GAP
 own             a file of one's own, declared in TOML

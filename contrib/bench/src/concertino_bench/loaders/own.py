@@ -28,7 +28,7 @@ SEVERAL = ("answers", "masbench")
 """Kinds whose tasks have several answers: a list in the answer column is one each. Elsewhere the first is the answer
 and the others are aliases."""
 
-NO_ANSWER = ("code", "calls", "state", "environment")
+NO_ANSWER = ("code", "program", "calls", "state", "environment")
 """Kinds whose answers are not compared, so that the answer column may be missing."""
 
 _COLUMN = re.compile(r"\{\{|\}\}|\{([^{}]+)\}")

@@ -10,11 +10,9 @@ there, is an error of its row.
 
 from __future__ import annotations
 
-import pickle
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -23,6 +21,8 @@ import concertino as ct
 
 from concertino_bench.tasks.task import DataError, Task
 
+from .bad_rows import SkippedRows, allowed_now
+from .plain_pickles import load_plain
 from .row_values import brief, is_number, number_text
 from .rows import DataRow, checked, opened
 from .streaming import DataWarning, distinct, id_of, rest, split_of, stream
@@ -52,7 +52,8 @@ def asynchow(*, path: str | Path, durations: Durations = "shortest", split: str 
 
     if Path(path).name.removesuffix(".gz").endswith(".pkl"):
         file = checked(path, (".pkl",))
-        return distinct(_pickled(path, file), make, lambda: _pickled(path, file))
+        skipped = allowed_now()
+        return distinct(_pickled(path, file, skipped), make, lambda: _pickled(path, file, skipped))
     return stream(path, make)
 
 
@@ -167,19 +168,7 @@ def _question(title: str, steps: Mapping[str, str], seconds: Mapping[str, float]
 # -- the published files -----------------------------------------------------------------------------------------------
 
 
-class _PlainData(pickle.Unpickler):
-    """Loads plain data and time spans, and no other class: a pickle could name any function of the machine."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        # Durations are the only objects in the published files.
-        if (module, name) == ("datetime", "timedelta"):
-            return timedelta
-        raise pickle.UnpicklingError(
-            f"it wants {module}.{name}, which is not loaded; expected plain data and timedelta"
-        )
-
-
-def _pickled(path: str | Path, file: Path) -> Iterator[DataRow]:
+def _pickled(path: str | Path, file: Path, skipped: SkippedRows) -> Iterator[DataRow]:
     """The rows of a published file: columns, each a list over the plans."""
     with opened(path, file) as raw:
         table = _table(path, raw)
@@ -199,25 +188,16 @@ def _pickled(path: str | Path, file: Path) -> Iterator[DataRow]:
                 "makespan_s": _span(total),
             }
         except (AttributeError, TypeError, ValueError) as error:
-            raise DataError(f"{path}: plan {index}: {error}; expected steps, edges and time spans") from None
+            skipped.leave_out(DataError(f"{path}: plan {index}: {error}; expected steps, edges and time spans"))
+            continue
         yield DataRow(str(path), index + 1, index + 1, data)
 
 
 def _table(path: str | Path, raw: IO[bytes]) -> Mapping[str, Any]:
     try:
-        table = _PlainData(raw).load()
-    except (
-        pickle.UnpicklingError,
-        EOFError,
-        AttributeError,
-        ImportError,
-        IndexError,
-        KeyError,
-        TypeError,
-        ValueError,
-    ) as error:
-        step = "take the published file, or JSON Lines"
-        raise DataError(f"{path}: the pickle is not loaded ({error or 'it is cut short'}); {step}") from None
+        table = load_plain(raw)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}; take the published file, or JSON Lines") from None
     if not isinstance(table, dict):
         raise DataError(f"{path}: {type(table).__name__}; expected columns by name: is it AsyncHow's file?")
     return table

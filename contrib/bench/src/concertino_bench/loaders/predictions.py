@@ -6,11 +6,14 @@ them, or a pool is replayed from them, without any model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from concertino_bench.tasks.task import DataError
+
+from .bad_rows import SkippedRows, allowed_now
 from .grade_school import gold_of, plain_number
 from .row_values import brief
 from .rows import DataRow, read_rows
@@ -50,7 +53,19 @@ def read_predictions(path: str | Path) -> Iterator[Prediction]:
             `model`, `is_correct` (or `upstream_is_correct`, `is_solved`), `gold`; or several models by name, as columns
             or in the column `models`.
     """
-    return (each for row in read_rows(path) for each in _predictions(row))
+    skipped = allowed_now()
+    return _all(read_rows(path, skipped), skipped)
+
+
+def _all(rows: Iterable[DataRow], skipped: SkippedRows) -> Iterator[Prediction]:
+    for row in rows:
+        try:
+            # All of a row before the first is given, so that a row is left out as a whole.
+            found = list(_predictions(row))
+        except DataError as error:
+            skipped.leave_out(error)
+            continue
+        yield from found
 
 
 def _predictions(row: DataRow) -> Iterator[Prediction]:

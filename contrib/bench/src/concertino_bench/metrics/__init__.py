@@ -10,11 +10,12 @@ from __future__ import annotations
 from .bootstrap import intervals
 from .catalogue import METRICS
 from .correctness import accuracy, value_mean
+from .labels import label_f1
 from .latency import latency
 from .metric import Metric, Value, by_system
 from .pairs import compare
 from .preferences import Preference, preference_adherence, preference_reward
-from .samples import majority_at, mean_at, pass_at
+from .samples import g_pass_at, majority_at, mean_at, pass_at
 from .shares import model_share, tool_share
 from .spending import usd
 from .statuses import status_mix
@@ -28,7 +29,9 @@ __all__ = [
     "accuracy",
     "by_system",
     "compare",
+    "g_pass_at",
     "intervals",
+    "label_f1",
     "latency",
     "majority_at",
     "mean_at",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from .correctness import GRADER_VALUE, accuracy, partial_credit, unparsable
+from .labels import LABEL_F1
 from .latency import LATENCY
 from .metric import Metric
 from .preferences import (
     PREFERENCE_ADHERENCE,
     PREFERENCE_REWARD,
 )
-from .samples import MAJ_AT_K, MEAN_AT_K, PASS_AT_K
+from .samples import G_PASS_AT_K, MAJ_AT_K, MEAN_AT_K, PASS_AT_K
 from .shapes import depth, parallel_rounds, width
 from .shares import (
     MODEL_SHARE,
@@ -33,7 +34,17 @@ from .statuses import STATUS_MIX, format_rate, ok_rate, recovery_rate
 from .times import critical_path, path_share, seconds, speedup
 
 _CONTENTS: dict[str, tuple[Metric, ...]] = {
-    "Answers": (accuracy, MEAN_AT_K, PASS_AT_K, MAJ_AT_K, partial_credit, unparsable, GRADER_VALUE),
+    "Answers": (
+        accuracy,
+        MEAN_AT_K,
+        PASS_AT_K,
+        G_PASS_AT_K,
+        MAJ_AT_K,
+        LABEL_F1,
+        partial_credit,
+        unparsable,
+        GRADER_VALUE,
+    ),
     "Spending": (usd, cost_of_pass, units, calls, rounds, input_tokens, output_tokens, cached_tokens, grading_usd),
     "Time": (seconds, critical_path, speedup, path_share, LATENCY),
     "Members": (TOOL_SHARE, MODEL_SHARE, tool_entropy, model_entropy, unique_tools),

@@ -1,10 +1,10 @@
-"""Several samples of a task: mean@k, pass@k (does one of k pass?) and maj@k (is the answer of most samples right?)."""
+"""Several samples of a task: mean@k, pass@k (is one of k right?), G-Pass@k (are enough?) and maj@k (is a vote?)."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from math import comb
+from math import ceil, comb
 
 from concertino.text import answer_key
 
@@ -34,6 +34,19 @@ PASS_AT_K = Metric(
     "The probability that at least one of k samples is right. All n samples of a task are used; tasks with n < k are "
     "left out and counted.",
     "pass_at(k)(items)",
+)
+G_PASS_AT_K = Metric(
+    "g-pass@k",
+    "G-Pass@k",
+    "share",
+    "higher",
+    "0 to 1",
+    "mean over tasks of the sum over j from ceil(tau k) of C(c, j) C(n - c, k - j) / C(n, k), with n samples of which "
+    "c are right; without tau (2 / k) times the sum of these for tau = i / k, i from ceil(k / 2) + 1 to k",
+    "Liu et al. 2024, Are Your LLMs Capable of Stable Reasoning?, Eq. 3 and 6 (arXiv 2412.13147)",
+    "The probability that at least the share tau of k samples is right. tau = 1 asks for all of them, and the smallest "
+    "tau is pass@k. Tasks with n < k are left out and counted.",
+    "g_pass_at(k, tau)(items)",
 )
 MAJ_AT_K = Metric(
     "maj@k",
@@ -82,6 +95,39 @@ def pass_at(k: int) -> Metric:
         return Terms(pass_at_k(len(items), right, k), 1.0) if len(items) >= k else None
 
     return PASS_AT_K.named(f"pass@{k}", terms)
+
+
+def g_pass_at_k(n: int, c: int, k: int, tau: float | None = None) -> float:
+    """The unbiased estimate of G-Pass@k from n samples of which c are right; its mean over tau above 1/2 without tau.
+
+    Raises:
+        ValueError: not 1 <= k <= n, 0 <= c <= n and 0 <= tau <= 1.
+    """
+    if not (1 <= k <= n and 0 <= c <= n) or not (tau is None or 0 <= tau <= 1):
+        raise ValueError(
+            f"g_pass_at_k(n={n}, c={c}, k={k}, tau={tau}): expected 1 <= k <= n, 0 <= c <= n and 0 <= tau <= 1"
+        )
+    ways = [comb(c, right) * comb(n - c, k - right) for right in range(k + 1)]
+    if tau is None:
+        first = ceil(k / 2) + 1
+        return 2 / k * sum(sum(ways[least:]) for least in range(first, k + 1)) / comb(n, k)
+    # 0.1 + 0.2 of ten samples are three and not four; and no share of samples is none of them.
+    least = max(1, ceil(round(tau * k, 9)))
+    return sum(ways[least:]) / comb(n, k)
+
+
+def g_pass_at(k: int, tau: float | None = None) -> Metric:
+    """G-Pass@k, the chance that at least the share `tau` of k samples is right; without it, the mean over tau > 1/2."""
+    _check(k)
+    if tau is not None and not 0 <= tau <= 1:
+        raise ValueError(f"tau={tau}: expected a share, 0 to 1")
+
+    def terms(items: Sequence[Item]) -> Terms | None:
+        right = sum(item.right for item in items)
+        return Terms(g_pass_at_k(len(items), right, k, tau), 1.0) if len(items) >= k else None
+
+    name = f"mg-pass@{k}" if tau is None else f"g-pass@{k}:{tau:g}"
+    return G_PASS_AT_K.named(name, terms)
 
 
 def majority_at(k: int) -> Metric:

@@ -18,6 +18,7 @@ from typing import Any
 
 from concertino import Budget, Pool, UsageError
 
+from concertino_bench.tasks.few_shots import with_shots
 from concertino_bench.tasks.system import System
 from concertino_bench.tasks.task import Task, TaskSet
 from concertino_bench.tasks.unseen import Drawn, changed_pool, unseen_pool
@@ -33,6 +34,9 @@ class Selection:
         limit: at most so many; all by default.
         seed: draws them at random from the whole set instead of taking the first ones.
         skip_bad: rows of its files that may be wrong; they are left out, each with a warning.
+        shots: solved examples before each question, drawn by `seed`, or by 0 without it; never the task itself.
+        shots_from: where they are drawn from: a file or folder of the same set, or a split of the tasks' own file; all
+            of that file without it.
     """
 
     set: TaskSet
@@ -40,6 +44,8 @@ class Selection:
     limit: int | None = None
     seed: int | None = None
     skip_bad: int = 0
+    shots: int = 0
+    shots_from: str = ""
 
     def tasks(self) -> list[Task]:
         """The tasks.
@@ -52,13 +58,24 @@ class Selection:
 
         with skip_bad_rows(self.skip_bad) as skipped:
             try:
-                tasks = self._loaded()
+                tasks = self._with_shots(self._loaded())
             except (TypeError, ValueError) as error:
                 hint = "; --skip-bad N leaves out up to N such rows" if skipped.refused else ""
                 raise UsageError(f"task set {self.set.name}: {error}{hint}") from error
         for fault in skipped.errors:
             warnings.warn(f"left out of {self.set.name}: {fault}", DataWarning, stacklevel=2)
         return tasks
+
+    def _with_shots(self, tasks: list[Task]) -> list[Task]:
+        if not self.shots:
+            return tasks
+        options, split = dict(self.options), self.shots_from
+        if self.shots_from and Path(self.shots_from).exists():
+            options, split = {**options, "path": self.shots_from}, ""
+        examples = [task for task in self.set.load(**options) if not split or task.split == split]
+        if split and not examples:
+            raise ValueError(f"shots_from={split!r}: neither a file nor a split of these tasks; name one of them")
+        return with_shots(tasks, examples, self.shots, self.seed or 0)
 
     def _loaded(self) -> list[Task]:
         options = dict(self.options)
@@ -138,6 +155,7 @@ class Evaluation:
                     "limit": s.limit,
                     "seed": s.seed,
                     **({"skip_bad": s.skip_bad} if s.skip_bad else {}),
+                    **({"shots": s.shots, "shots_from": s.shots_from} if s.shots else {}),
                 }
                 for s in self.selections
             ],
@@ -172,7 +190,7 @@ class Evaluation:
             tasks: all of them: a file of tasks may have changed.
         """
         # `to_json` names the sets but not their rows: without this, a changed file would pass for the same evaluation.
-        asked = _digest("\0".join(f"{task.id}\1{task.question}\1{task.answers}" for task in tasks))
+        asked = _digest("\0".join(f"{task.id}\1{task.prompt}\1{task.answers}" for task in tasks))
         data = {
             **self.to_json(),
             # A new title asks nothing else, and must not refuse the file.

@@ -62,6 +62,8 @@ TASKS = _table(
     limit=_COUNT,
     seed={"type": "integer"},
     skip_bad={"type": "integer", "minimum": 0},
+    shots={"type": "integer", "minimum": 0},
+    shots_from=_TEXT,
 )
 """A table [[tasks]]."""
 FILE = _table(
@@ -153,7 +155,18 @@ def make_selection(entry: Mapping[str, Any], sets: Mapping[str, TaskSet], where:
         for key, value in entry.get("options", {}).items()
     }
     _check_options(found, options, where)
-    return Selection(found, options, entry.get("limit"), entry.get("seed"), entry.get("skip_bad", 0))
+    shots_from = str(entry.get("shots_from", ""))
+    # A split has no path, and a file counts from the evaluation's folder like every other one.
+    beside = folder / shots_from
+    return Selection(
+        found,
+        options,
+        entry.get("limit"),
+        entry.get("seed"),
+        entry.get("skip_bad", 0),
+        entry.get("shots", 0),
+        str(beside) if shots_from and beside.exists() else shots_from,
+    )
 
 
 def find_set(name: str, sets: Mapping[str, TaskSet], where: str = "", folder: Path | None = None) -> TaskSet:

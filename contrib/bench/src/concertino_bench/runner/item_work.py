@@ -108,7 +108,7 @@ class ItemWork(Work):
                 seen.add((system.name, home.name))
                 try:
                     pool, _, _ = self._met(system, task, home)
-                    self._leader(system, 0).stepped(task.question, pool=pool, budget=self.evaluation.budget)
+                    self._leader(system, 0).stepped(task.prompt, pool=pool, budget=self.evaluation.budget)
                 except (ct.UsageError, ct.PoolError) as error:
                     raise ct.UsageError(f"system {system.name}, task {task.id}: {error}") from error
                 except Exception:
@@ -150,13 +150,13 @@ class ItemWork(Work):
             path.unlink(missing_ok=True)
         budget = self.evaluation.budget
         try:
-            run, known = await run_once(leader, task.question, pool, path, run_id=order.id, budget=budget)
+            run, known = await run_once(leader, task.prompt, pool, path, run_id=order.id, budget=budget)
         except ct.TraceError:
             # What is damaged at its head, or of another set-up, is begun anew.
             if path is None or not path.exists():
                 raise
             path.unlink(missing_ok=True)
-            run, known = await run_once(leader, task.question, pool, path, run_id=order.id, budget=budget)
+            run, known = await run_once(leader, task.prompt, pool, path, run_id=order.id, budget=budget)
         return run, ct.Trace.load(path) if known and path is not None else None
 
     def _met(

@@ -29,6 +29,8 @@ class Task:
         level: how much of it, None where there is no level.
         split: "train" or "test", empty where a set has no split.
         metadata: anything else, as JSON values.
+        asked: what the solver is given in place of the question, such as the question behind solved examples; empty
+            where that is the question itself. Graders see the question.
     """
 
     id: str
@@ -39,6 +41,7 @@ class Task:
     level: int | None = None
     split: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    asked: str = ""
 
     def __post_init__(self) -> None:
         if not self.id or not self.question:
@@ -46,6 +49,11 @@ class Task:
         if isinstance(self.answers, str):
             raise ValueError(f"Task({self.id!r}, answers={self.answers!r}): expected a tuple of texts, not one text")
         object.__setattr__(self, "answers", tuple(self.answers))
+
+    @property
+    def prompt(self) -> str:
+        """What the solver is given: `asked`, or the question."""
+        return self.asked or self.question
 
     @property
     def answer(self) -> str:
