@@ -16,13 +16,13 @@ that it got before. `GET /calls` lists what it was asked. `STAND_IN` (JSON) says
     device: "cuda"          what it says that it runs on
     pause_seconds: 1        how long a pause takes
     plain: true             has no control endpoints
-    fail: {at, how, once}   at a path of control, such as "/update_weights": `dies`, `stalls`, `refuses` (500) or `raves`
-                            (an answer that is not vLLM's); where `once` is a file that does not exist, the first time
+    fail: {at, how, once}   at a path of control, such as "/resume": `dies`, `stalls`, `refuses` (500) or `raves` (an
+                            answer that is not vLLM's); where `once` is a file that does not exist, the first time
                             only. `lies` at "/finish_weight_update": says done, and keeps the old weights
     version: "0.27.0"       which vLLM it says that it is
 
-It takes weights in vLLM's four phases too. What a worker of vLLM finds in the memory of a GPU, it finds in the file that
-the handle names, or that `file` names in the information of an update.
+It takes weights in vLLM's four phases too. What a worker of vLLM finds in the memory of a GPU, it finds in the file
+that the handle names, or that `file` names in the information of an update.
 
 A folder whose name begins with `dies`, `error`, `missed`, `nan`, `stays` (in the cache) or `slow` makes a load go so.
 """
@@ -282,7 +282,8 @@ class Listener(ThreadingHTTPServer):
     allow_reuse_address = True
 
 
-def main() -> None:
+def read_arguments() -> argparse.Namespace:
+    """Those that the stand-in looks at."""
     parser = argparse.ArgumentParser()
     parser.add_argument("command")
     parser.add_argument("model")
@@ -291,6 +292,11 @@ def main() -> None:
     parser.add_argument("--weight-transfer-config", type=json.loads, default={})
     args, _ = parser.parse_known_args()
     State.backend = args.weight_transfer_config.get("backend", "")
+    return args
+
+
+def main() -> None:
+    args = read_arguments()
     counter = WISH.get("counter")
     if counter:
         with Path(counter).open("a") as file:

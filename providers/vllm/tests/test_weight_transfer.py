@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 from concertino import ModelSpec, ProviderError, UsageError
-from concertino_vllm import NotSupported, PolicyServer, SwapError, VllmServerError
-from concertino_vllm.policy import cuda_ipc, weight_change
+from concertino_vllm import PolicyServer, SwapError, VllmServerError
+from concertino_vllm.policy import cuda_ipc
 from concertino_vllm.policy.weights import outgoing
 
 from .test_policy import calls, value
@@ -101,6 +101,7 @@ class Broadcast:
     hangs = threading.Event()
     joins = 0
     over = threading.Event()
+    folder = Path()
 
 
 def install_engine(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -108,7 +109,7 @@ def install_engine(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     Broadcast.hangs.clear()
     Broadcast.over.clear()
     Broadcast.joins = 0
-    monkeypatch.setattr(sys.modules[__name__], "FOLDER", folder, raising=False)
+    Broadcast.folder = folder
     package = "vllm.distributed.weight_transfer"
     parts = {
         "factory": {"WeightTransferTrainerFactory": Engine},
@@ -122,7 +123,7 @@ def install_engine(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 class Engine:
-    """As vLLM's: it calls the phases through a client, the update beside the broadcast, which nothing ends but a peer."""
+    """As vLLM's: it calls the phases through a client, the update beside a broadcast that nothing ends but a peer."""
 
     @classmethod
     def trainer_init(cls, *, init_info: Any, client: Any, source: Any) -> Engine:
@@ -139,7 +140,7 @@ class Engine:
 
     def send_weights(self) -> None:
         meta = self.source.metadata()
-        file = FOLDER / f"broadcast{Broadcast.joins}"  # type: ignore[name-defined]
+        file = Broadcast.folder / f"broadcast{Broadcast.joins}"
         tensors = dict(self.source)
         assert [(each.name, each.shape) for each in meta] == [(name, tuple(t.shape)) for name, t in tensors.items()]
         file.write_bytes(b"".join(tensor.contiguous().numpy().tobytes() for tensor in tensors.values()))

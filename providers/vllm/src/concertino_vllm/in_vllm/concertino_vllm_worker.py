@@ -1,12 +1,12 @@
 """What runs inside vLLM's workers when a server was started for training: `--worker-extension-cls` mixes `Weights` in.
 
-This file is not a part of the package: it lies in a folder of its own, which the server finds by PYTHONPATH, and knows
-only vLLM and torch. It takes weights from a folder, or opens the memory of another process on the same GPU; the handle
-of that memory comes as plain data, because what vLLM's own endpoint takes is a pickle, which could run any code.
+This file is not a part of the package: it lies in a folder of its own, which the server finds by PYTHONPATH, and
+knows only vLLM and torch. It takes weights from a folder, or opens the memory of another process on the same GPU. The
+handle of that memory comes as plain data: what vLLM's own endpoint takes is a pickle, which could run any code.
 
-From a folder, it does three things that `reload_weights` does not. An error comes back as data, where an exception would
-end the engine. Layers that were given nothing are named. And a tied output layer is prepared again: on CPU, vLLM packs
-it once, and would use the old one after a reload, without a warning.
+From a folder, it does three things that `reload_weights` does not. An error comes back as data, where an exception
+would end the engine. Layers that were given nothing are named. And a tied output layer is prepared again: on CPU, vLLM
+packs it once, and would use the old one after a reload, without a warning.
 """
 
 from __future__ import annotations

@@ -86,7 +86,8 @@ class IpcTransfer(WeightTransfer):
     def _open(self) -> SharedBuffer:
         sizes = [tensor.size for tensor in self.state.values()]
         devices = (tensor.tensor.device for tensor in self.state.values() if tensor.tensor.is_cuda)
-        return SharedBuffer(max(max(sizes), min(sum(sizes), PIECE_BYTES)), next(devices, "cuda:0"))
+        size = min(sum(sizes), PIECE_BYTES)
+        return SharedBuffer(max(size, *sizes), next(devices, "cuda:0"))
 
     async def _hand_over(self, phases: Phases, info: dict[str, Any], gpu: str, handle: tuple[Any, ...]) -> None:
         if not self._extended:

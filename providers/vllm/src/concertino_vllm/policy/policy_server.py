@@ -23,7 +23,7 @@ from concertino_vllm.declaration import server as server_behind
 from concertino_vllm.errors import NotSupported, SwapError
 from concertino_vllm.gpu_choice import usable
 from concertino_vllm.loop_end import at_loop_end
-from concertino_vllm.serving.client import VllmClient, load_folder
+from concertino_vllm.serving.client import VllmClient
 from concertino_vllm.serving.metrics import ServerMetrics
 from concertino_vllm.serving.server import ServerLease, VllmServer
 from concertino_vllm.serving.state import ServerAddress, ServerHealth, StartProgress
