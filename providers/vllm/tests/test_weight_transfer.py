@@ -291,6 +291,7 @@ async def test_a_broadcast_that_nobody_receives_ends_in_time_and_leaves_no_threa
             Broadcast.over.set()
         for thread in left:
             thread.join(20)
+        assert not any(thread.is_alive() for thread in left)
         Broadcast.hangs.clear()
         server.server.settings.__dict__["transfer_seconds"] = 20.0
         await server.load_weights(state(1), 1)
@@ -337,6 +338,52 @@ async def test_a_bad_folder_after_tensors_has_no_way_back(policy: Policy, served
         assert failure.value.version is None
 
 
+# -- files ---------------------------------------------------------------------------------------------------
+
+
+async def test_files_have_the_dtype_of_the_server_and_only_those_in_use_are_kept(policy: Policy, served: Path) -> None:
+    from concertino_vllm.policy.weights import read_shapes
+    from safetensors.torch import load_file
+
+    async with policy("folder", {"dtype": "torch.bfloat16"}) as server:
+        for version in (1, 2):
+            await server.load_weights(state(version), version)
+        assert server.server.served.states is not None
+        (kept,) = server.server.served.states.iterdir()
+        assert kept == server.server.served.weights
+        assert (kept / "config.json").read_bytes() == (served / "config.json").read_bytes()
+        assert read_shapes(kept) == SHAPES
+        assert {tensor.dtype for tensor in load_file(kept / "model.safetensors").values()} == {torch.bfloat16}
+
+
+async def test_a_disk_without_room_is_told_before_anything_is_touched_and_nothing_is_left_on_it(
+    policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with policy("folder") as server:
+        full = types.SimpleNamespace(free=100)
+        monkeypatch.setattr("concertino_vllm.policy.weights.shutil.disk_usage", lambda folder: full)
+        with pytest.raises(UsageError, match=r"they need .* GiB: free the disk, name a folder .* as TMPDIR"):
+            await server.load_weights(state(1), 1)
+        assert server.server.served.states is not None
+        assert list(server.server.served.states.iterdir()) == []
+        assert await calls(server) == []
+
+
+def test_a_name_on_the_hub_is_the_folder_that_the_cache_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from concertino_vllm.policy.weights import folder_of
+
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
+    assert folder_of("some/model") is None
+    home = tmp_path / "hub" / "models--some--model"
+    (home / "refs").mkdir(parents=True)
+    (home / "refs" / "main").write_text("abc")
+    assert folder_of("some/model") is None
+    (home / "snapshots" / "abc").mkdir(parents=True)
+    (home / "snapshots" / "abc" / "config.json").write_text("{}")
+    assert folder_of("some/model") == home / "snapshots" / "abc"
+
+
 # -- which way -----------------------------------------------------------------------------------------------
 
 
@@ -360,3 +407,51 @@ async def test_without_a_gpu_here_a_way_that_needs_one_is_refused_and_auto_takes
     with pytest.raises(UsageError, match="needs a GPU that torch sees in this process; set weights = 'folder'"):
         policy("ipc")._way("ipc")
     assert policy("auto")._way("ipc") == "folder"
+
+
+class Cuda:
+    """What torch says of the GPUs of a process."""
+
+    def __init__(self, current: int) -> None:
+        self.cuda = types.SimpleNamespace(is_available=lambda: True, current_device=lambda: current)
+
+
+@pytest.mark.parametrize(
+    ("seen", "current", "device", "args", "vllm", "way"),
+    [
+        ("", 0, "", (), True, "ipc"),
+        ("2,3", 0, "2", (), True, "ipc"),
+        ("2,3", 1, "2", (), True, "nccl"),
+        ("2,3", 1, "2", (), False, "folder"),
+        ("", 0, "1", (), True, "nccl"),
+        ("", 0, "0,1", ("--tensor-parallel-size", "2"), True, "folder"),
+        ("", 0, "1,2", ("--tensor-parallel-size=2",), True, "nccl"),
+        ("", 0, "0", ("-tp=1",), True, "ipc"),
+    ],
+    ids=lambda each: str(each).replace(" ", ""),
+)
+def test_the_way_follows_from_the_gpus_of_both(
+    monkeypatch: pytest.MonkeyPatch, seen: str, current: int, device: str, args: Any, vllm: bool, way: str
+) -> None:
+    from concertino_vllm import gpu_choice
+
+    monkeypatch.setitem(sys.modules, "torch", Cuda(current))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if vllm else None)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", seen)
+    assert gpu_choice.way_by_default(device, args) == way
+
+
+def test_the_settings_of_a_server_say_which_gpu_it_has_and_how_it_takes_weights(tmp_path: Path) -> None:
+    from concertino import SpecError
+    from concertino_vllm.settings import VllmSettings
+
+    settings = VllmSettings(model="m", training=True, device="3", weights="ipc")
+    assert settings.command(Path("vllm"))[-2:] == ["--weight-transfer-config", '{"backend": "ipc"}']
+    env = settings.environment(Path("vllm"), tmp_path)
+    assert env["CUDA_VISIBLE_DEVICES"] == "3"
+    # With it, whoever reaches the port could run code.
+    assert "VLLM_ALLOW_INSECURE_SERIALIZATION" not in env
+    assert "--weight-transfer-config" not in VllmSettings(model="m", weights="ipc").command(Path("vllm"))
+    for wrong in ({"device": "gpu0"}, {"weights": "disk"}, {"transfer_seconds": 0.0}):
+        with pytest.raises(SpecError, match=f"{next(iter(wrong))} = "):
+            VllmSettings(model="m", **wrong)

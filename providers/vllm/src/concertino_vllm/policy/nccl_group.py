@@ -39,15 +39,22 @@ class NcclTransfer(WeightTransfer):
 
     async def send(self, wire: VllmClient, endpoint: ServerAddress, seconds: float) -> None:
         """See `WeightTransfer.send`."""
-        self._requests.begin(Phases(wire, seconds))
-        if self._agreed is not endpoint:
-            await check_version(wire)
-            world = (await wire.get("/get_world_size", seconds=30))["world_size"]
-            self._engine = await self._watched(lambda: self._join(wire.base, 1 + int(world)), seconds, "rendezvous")
-        engine, self._agreed, self._engine = self._engine, None, None
-        # Start, update and finish each have their own limit; this one is for a broadcast that nobody receives.
-        await self._watched(engine.send_weights, 3 * seconds, "broadcast")
-        self._agreed, self._engine = endpoint, engine
+        known, self._agreed = self._agreed, None
+        if known is not endpoint:
+            self._engine, self._requests = None, _Requests()
+        requests = self._requests
+        requests.begin(Phases(wire, seconds))
+        try:
+            if self._engine is None:
+                await check_version(wire)
+                world = (await wire.get("/get_world_size", seconds=30))["world_size"]
+                self._engine = await self._watched(lambda: self._join(wire.base, 1 + int(world)), seconds, "rendezvous")
+            # Start, update and finish each have their own limit; this one is for a broadcast that nobody receives.
+            await self._watched(self._engine.send_weights, 3 * seconds, "broadcast")
+            self._agreed = endpoint
+        finally:
+            # A thread that was given up must not take part in a later change.
+            requests.end()
 
     def _join(self, base: str, world: int) -> Any:
         try:
@@ -102,8 +109,12 @@ class _Requests:
 
     def begin(self, phases: Phases) -> None:
         """Requests are made by these from now on."""
-        self._phases, self._loop = phases, asyncio.get_running_loop()
+        self._phases, self._loop, self._over = phases, asyncio.get_running_loop(), False
         self.failed: asyncio.Future[BaseException] = self._loop.create_future()
+
+    def end(self) -> None:
+        """No request is made from now on."""
+        self._over = True
 
     def init_weight_transfer_engine(self, init_info: Mapping[str, Any]) -> None:
         """Phase 1."""
@@ -123,7 +134,7 @@ class _Requests:
 
     def _wait(self, request: Coroutine[Any, Any, None]) -> None:
         failed, loop = self.failed, self._loop
-        if loop.is_closed():
+        if self._over or loop.is_closed():
             request.close()
             raise ProviderError("nobody waits for this transfer any more")
         try:
