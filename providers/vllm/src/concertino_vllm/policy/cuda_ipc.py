@@ -44,10 +44,11 @@ class SharedBuffer:
 
     def handle(self) -> tuple[Any, ...]:
         """What torch needs in the other process to open it."""
-        from torch.multiprocessing.reductions import reduce_tensor
+        from torch.multiprocessing import reductions
 
+        reduce: Any = reductions.reduce_tensor  # without type hints
         with self._torch.cuda.device(self._device):
-            return tuple(reduce_tensor(self.bytes)[1])
+            return tuple(reduce(self.bytes)[1])
 
 
 class IpcTransfer(WeightTransfer):
@@ -96,8 +97,9 @@ class IpcTransfer(WeightTransfer):
             packed = base64.b64encode(pickle.dumps({gpu: handle})).decode()
             await phases.update({**info, "ipc_handles_pickled": packed})
             return
-        body = {"method": "concertino_open_weights", "kwargs": {"info": json.dumps(info), "gpu": gpu}}
-        body["kwargs"]["handle"] = json.dumps([_plain(part) for part in handle])
+        plain = json.dumps([_plain(part) for part in handle])
+        options = {"info": json.dumps(info), "gpu": gpu, "handle": plain}
+        body = {"method": "concertino_open_weights", "kwargs": options}
         answer = await phases.wire.post("/collective_rpc", body, seconds=phases.seconds)
         results = answer.get("results") if isinstance(answer, Mapping) else None
         if not results or not all(isinstance(result, Mapping) for result in results):
