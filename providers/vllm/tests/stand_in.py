@@ -16,6 +16,13 @@ that it got before. `GET /calls` lists what it was asked. `STAND_IN` (JSON) says
     device: "cuda"          what it says that it runs on
     pause_seconds: 1        how long a pause takes
     plain: true             has no control endpoints
+    fail: {at, how, once}   at a path of control, such as "/resume": `dies`, `stalls`, `refuses` (500) or `raves` (an
+                            answer that is not vLLM's); where `once` is a file that does not exist, the first time
+                            only. `lies` at "/finish_weight_update": says done, and keeps the old weights
+    version: "0.27.0"       which vLLM it says that it is
+
+It takes weights in vLLM's four phases too. What a worker of vLLM finds in the memory of a GPU, it finds in the file
+that the handle names, or that `file` names in the information of an update.
 
 A folder whose name begins with `dies`, `error`, `missed`, `nan`, `stays` (in the cache) or `slow` makes a load go so.
 """
@@ -23,6 +30,7 @@ A folder whose name begins with `dies`, `error`, `missed`, `nan`, `stays` (in th
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import os
 import signal
@@ -57,6 +65,9 @@ class State:
     paused = threading.Event()
     cache: dict[tuple[str, str], float] = {}  # noqa: RUF012
     adapters: dict[str, str] = {}  # noqa: RUF012
+    backend = ""
+    agreed = updating = False
+    sent: dict[str, bytes] = {}  # noqa: RUF012
     calls: list[str] = []  # noqa: RUF012
     last: Any = None
 
@@ -73,7 +84,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = urlsplit(self.path).path
         cards = [{"id": name, "parent": self.model, "root": root} for name, root in State.adapters.items()]
-        config = {"device_config": {"device": WISH.get("device", "cpu")}, "model_config": {"enable_sleep_mode": True}}
+        config: dict[str, Any] = {"device_config": {"device": WISH.get("device", "cpu")}}
+        config["model_config"] = {"enable_sleep_mode": True, "dtype": WISH.get("dtype", "")}
+        config["weight_transfer_config"] = {"backend": State.backend} if State.backend else None
         answers = {
             "/v1/models": {
                 "data": [{"id": self.model, "parent": None, "root": self.model, "max_model_len": 4096}, *cards]
@@ -86,6 +99,9 @@ class Handler(BaseHTTPRequestHandler):
             "/weight_info": {"weight_version": State.version},
             "/is_paused": {"is_paused": State.paused.is_set()},
             "/server_info": {"vllm_config": config},
+            "/version": {"version": WISH.get("version", "0.32.0")},
+            "/get_world_size": {"world_size": 1},
+            "/sent": {name: len(data) for name, data in State.sent.items()},
         }
         self.answer(answers.get(path, ""))
 
@@ -102,7 +118,24 @@ class Handler(BaseHTTPRequestHandler):
             self.complete(body)
         else:
             State.calls.append(self.path)
+            if self.fails(path):
+                return
             getattr(self, path[1:].replace("/", "_"))(body)
+
+    def fails(self, path: str) -> bool:
+        """Whether this request fails, as the wish says; then it was answered, if at all."""
+        fail = WISH.get("fail", {})
+        once = Path(fail["once"]) if "once" in fail else None
+        if fail.get("at") != path or fail["how"] == "lies" or (once is not None and once.exists()):
+            return False
+        if once is not None:
+            once.touch()
+        if fail["how"] == "dies":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if fail["how"] == "stalls":
+            time.sleep(600)
+        self.answer("<html>hello</html>" if fail["how"] == "raves" else "no", 500 if fail["how"] == "refuses" else 200)
+        return True
 
     def body(self) -> Any:
         return json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
@@ -118,7 +151,46 @@ class Handler(BaseHTTPRequestHandler):
         State.paused.clear()
         self.answer({"status": "resumed"})
 
+    def init_weight_transfer_engine(self, body: Any) -> None:
+        State.agreed = bool(body["init_info"]) and bool(State.backend)
+        self.done(State.agreed)
+
+    def start_weight_update(self, body: Any) -> None:
+        State.updating, before = True, State.updating
+        State.sent = {}
+        self.done(State.agreed and not before)
+
+    def update_weights(self, body: Any) -> None:
+        self.take(body["update_info"], body["update_info"]["file"])
+
+    def finish_weight_update(self, body: Any) -> None:
+        State.updating, before = False, State.updating
+        if before and WISH.get("fail", {}).get("how") != "lies":
+            State.weights = f"sent {sorted(State.sent.items())}"
+        self.done(before)
+
+    def take(self, info: Any, file: str) -> None:
+        """Cut what is in a file into tensors, as a worker cuts the memory of a GPU; answer as an endpoint, or RPC."""
+        data, place = Path(file).read_bytes(), 0
+        for name, size in zip(info["names"], info["tensor_sizes"], strict=True):
+            State.sent[name] = data[place : place + size]
+            place += size
+        if self.path == "/collective_rpc":
+            self.answer({"results": [{} if State.updating else {"error": "RuntimeError: out of turn"}]})
+        else:
+            self.done(State.updating)
+
+    def done(self, good: bool) -> None:
+        """Answer as vLLM does after a phase, or as it does out of turn."""
+        self.answer({"message": "done"} if good else {"error": {"message": "out of turn"}}, 200 if good else 500)
+
     def collective_rpc(self, body: Any) -> None:
+        if body["method"] == "concertino_open_weights":
+            State.calls[-1] += " concertino_open_weights"
+            options = body["kwargs"]
+            handle = json.loads(options["handle"])[0]["bytes"]
+            self.take(json.loads(options["info"]), base64.b64decode(handle).decode())
+            return
         folder = next(iter(body["kwargs"].values()))
         State.calls[-1] += f" {body['method']} {Path(folder).name}"
         name = Path(folder).name
@@ -210,13 +282,21 @@ class Listener(ThreadingHTTPServer):
     allow_reuse_address = True
 
 
-def main() -> None:
+def read_arguments() -> argparse.Namespace:
+    """Those that the stand-in looks at."""
     parser = argparse.ArgumentParser()
     parser.add_argument("command")
     parser.add_argument("model")
     parser.add_argument("--host")
     parser.add_argument("--port", type=int)
+    parser.add_argument("--weight-transfer-config", type=json.loads, default={})
     args, _ = parser.parse_known_args()
+    State.backend = args.weight_transfer_config.get("backend", "")
+    return args
+
+
+def main() -> None:
+    args = read_arguments()
     counter = WISH.get("counter")
     if counter:
         with Path(counter).open("a") as file:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from concertino import UsageError
 from concertino_vllm import PolicyGeneration, TokenDrift, TokenTrajectory
-from concertino_vllm.policy.weights import check_adapter, check_weights, write_state
+from concertino_vllm.policy.weights import check_adapter, check_weights, outgoing
 from concertino_vllm.serving.end_causes import explain_end, last_line, quote
 from concertino_vllm.serving.gate import RequestGate
 from concertino_vllm.serving.metrics import read_metrics
@@ -236,9 +236,9 @@ def test_a_folder_without_weights_or_configuration_is_refused(tmp_path: Path) ->
         check_adapter(folder, 8)
 
 
-def test_a_state_needs_a_served_folder(tmp_path: Path) -> None:
+def test_a_state_needs_a_served_folder() -> None:
     with pytest.raises(UsageError, match="a state can only be loaded where the server's model is a folder"):
-        write_state({}, None, tmp_path / "new")
+        outgoing({}, None)
 
 
 # -- trajectories --------------------------------------------------------------------------------------------

@@ -410,10 +410,39 @@ async def test_weights_that_were_half_loaded_do_not_answer_after_a_sleep_either(
 async def test_after_a_deep_sleep_weights_have_to_be_loaded(policy: Policy, make: Make) -> None:
     async with policy({"device": "cuda"}) as server:
         await server.sleep(2)
-        with pytest.raises(UsageError, match=r"wake\(\) it before load_weights"):
-            await server.load_weights(make("next"), 1)
         await server.wake()
         with pytest.raises(VllmServerError, match="has discarded the weights"):
             await server.generate_ids(PROMPT)
         await server.load_weights(make("again"), 1)
         assert (await server.generate_ids(PROMPT)).version == 1
+
+
+async def test_a_change_wakes_a_sleeping_server_weights_first_and_the_cache_when_they_are_there(
+    policy: Policy, make: Make
+) -> None:
+    async with policy({"device": "cuda"}) as server:
+        await server.generate_ids(PROMPT)
+        await server.sleep(2)
+        await server.load_weights(make("next"), 1)
+        assert await calls(server) == [
+            "/sleep?level=2&mode=wait",
+            "/wake_up?tags=weights",
+            "/collective_rpc concertino_load_weights next",
+            "/wake_up?tags=kv_cache",
+            "/reset_prefix_cache",
+            "/update_weight_version",
+            "/resume",
+        ]
+        assert (await server.generate_ids(PROMPT)).version == 1
+
+
+@pytest.mark.slow
+async def test_a_change_that_fails_while_the_server_wakes_starts_it_anew_with_the_version_before(
+    policy: Policy, make: Make
+) -> None:
+    async with policy({"device": "cuda"}) as server:
+        before = await value(server)
+        await server.sleep(2)
+        with pytest.raises(SwapError, match=r"no room; version 0 answers again"):
+            await server.load_weights(make("error"), 1)
+        assert await value(server) == before

@@ -45,12 +45,14 @@ class Fake:
         answer: what it says to a completion; a number is a status of failure.
         asked: bodies of completions.
         calls: paths of all other requests.
+        refused: paths of such that are answered with 500.
     """
 
     def __init__(self) -> None:
         self.answer: Callable[[dict[str, Any]], Any] = lambda body: completion([65, END])
         self.asked: list[dict[str, Any]] = []
         self.calls: list[str] = []
+        self.refused: set[str] = set()
         self.under_way = self.most = 0
         self.version = "0"
         self.lock = threading.Lock()
@@ -61,7 +63,7 @@ class Fake:
 
             def do_GET(self) -> None:
                 cards = {"data": [{"id": "m", "root": "m", "max_model_len": 400}]}
-                config = {"device_config": {"device": "cuda"}}
+                config = {"device_config": {"device": "cuda"}, "model_config": {"enable_sleep_mode": True}}
                 said = {
                     "/v1/models": cards,
                     "/weight_info": {"weight_version": fake.version},
@@ -72,7 +74,11 @@ class Fake:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
                 if self.path != "/v1/completions":
-                    fake.calls.append(self.path.partition("?")[0])
+                    path, _, query = self.path.partition("?")
+                    fake.calls.append(path + (f" {query}" if path in ("/sleep", "/wake_up") else ""))
+                    if path in fake.refused:
+                        self.say({"error": {"message": "no room"}}, 500)
+                        return
                     fake.version = body.get("new_version", fake.version)
                     self.say({"success": True, "results": []})
                     return
@@ -352,6 +358,63 @@ def test_a_temperature_is_taken_where_the_server_gives_its_log_probabilities(
     )
     with pytest.raises(concertino_vllm.SwapError, match=r"--logprobs-mode processed_logprobs"):
         policy(reference=even.module, temperature=0.5).generate(prompts(1))
+
+
+def test_after_an_update_that_failed_nothing_is_sampled_although_the_server_would(
+    fake: Fake, policy: Callable[..., VLLMPolicy], folder: Path
+) -> None:
+    made = policy()
+    fake.refused = {"/collective_rpc"}
+    with pytest.raises(concertino_vllm.SwapError, match="no room"):
+        made.update(folder)
+    asked = len(fake.asked)
+    with pytest.raises(concertino_vllm.SwapError, match=r"last update failed.*no room.*update\(\) again"):
+        made.generate(prompts(1))
+    assert len(fake.asked) == asked
+    fake.refused = set()
+    made.update(folder)
+    assert made.generate(prompts(1))
+
+
+def test_a_server_that_says_done_and_keeps_the_old_weights_is_found_by_its_numbers(
+    fake: Fake, policy: Callable[..., VLLMPolicy], folder: Path
+) -> None:
+    even = Even()
+    fake.answer = lambda body: completion([65] * body["max_tokens"], "length", -math.log(ByteCodec.size))
+    made = policy(reference=even.module)
+    made.update(folder)
+    even.module.sharp.data.fill_(5.0)  # the model has learnt, and the server's answers stay as they were
+    with pytest.raises(concertino_vllm.SwapError, match="other log-probabilities than the model in this process"):
+        made.update(folder)
+    with pytest.raises(concertino_vllm.SwapError, match="other log-probabilities"):
+        made.generate(prompts(1))
+
+
+def test_a_resting_server_gives_its_memory_back_and_gets_its_weights_before_its_cache(
+    fake: Fake, policy: Callable[..., VLLMPolicy], folder: Path
+) -> None:
+    made = policy(sleep=True)
+    made.update(folder)
+    assert made.generate(prompts(1))
+    fake.calls.clear()
+    made.rest()
+    with pytest.raises(ProviderError, match="the server sleeps"):
+        made.generate(prompts(1))
+    made.update(folder)
+    assert made.generate(prompts(1))
+    assert fake.calls[:4] == [
+        "/sleep level=2&mode=wait",
+        "/wake_up tags=weights",
+        "/collective_rpc",
+        "/wake_up tags=kv_cache",
+    ]
+
+
+def test_a_server_of_its_own_gpu_does_not_rest(fake: Fake, policy: Callable[..., VLLMPolicy], folder: Path) -> None:
+    made = policy()
+    made.update(folder)
+    made.rest()
+    assert not [call for call in fake.calls if call.startswith("/sleep")]
 
 
 def test_a_folder_that_is_no_model_changes_nothing(

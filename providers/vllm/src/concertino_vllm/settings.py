@@ -20,8 +20,14 @@ from urllib.parse import urlsplit
 from concertino import SpecError, keep_variables, read_secret
 from concertino.executor import child_environment
 
+from concertino_vllm.gpu_choice import WAYS, Way, way_by_default
+
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The ranks that vLLM can be prepared for."""
+
+TRANSFER_FLAG = "--weight-transfer-config"
+STEP_SECONDS = 600.0
+"""How long a step of a change of weights may take by default."""
 
 STARTUP_SECONDS = 600.0
 """How long a server may take by default until it answers."""
@@ -60,6 +66,10 @@ class VllmSettings:
         adapters: LoRA adapters that it starts with, by name.
         lora_rank: the largest rank of adapters loaded later; 0: that of `adapters`.
         training: open the endpoints that change weights and adapters, for `PolicyServer`.
+        device: numbers of the GPUs that it may use, such as `1` or `0,1`; empty: those that this process sees.
+        weights: how tensors get into it: `folder`, `ipc` (memory of the GPU that both use), `nccl` (between GPUs), or
+            `auto` for the fastest that is possible.
+        transfer_seconds: how long each step of a change of weights may take.
         startup_seconds: how long it may take until it answers.
         grace_seconds: how long it may take to end after SIGTERM.
         idle_seconds: stop it after so long without a request; the next request starts it again.
@@ -78,6 +88,9 @@ class VllmSettings:
     adapters: tuple[tuple[str, str], ...] = ()
     lora_rank: int = 0
     training: bool = False
+    device: str = ""
+    weights: str = "auto"
+    transfer_seconds: float = STEP_SECONDS
     startup_seconds: float = STARTUP_SECONDS
     grace_seconds: float = 10.0
     idle_seconds: float | None = None
@@ -93,7 +106,13 @@ class VllmSettings:
         elif not self.model:
             raise SpecError("model is missing; expected a folder or a name on the Hugging Face hub")
         self._check_args()
-        for name in ("startup_seconds", "grace_seconds", "idle_seconds"):
+        if self.weights not in ("auto", *WAYS):
+            raise SpecError(f"weights = {self.weights!r}; expected auto, {', '.join(WAYS)}")
+        if not re.fullmatch(r"(\d+(,\d+)*)?", self.device):
+            raise SpecError(f"device = {self.device!r}; expected numbers of GPUs, such as '1' or '0,1'")
+        if self.device and "CUDA_VISIBLE_DEVICES" in dict(self.env):
+            raise SpecError("device and env.CUDA_VISIBLE_DEVICES both say which GPUs it may use; leave one of both out")
+        for name in ("startup_seconds", "grace_seconds", "transfer_seconds", "idle_seconds"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise SpecError(f"{name} = {value!r}; expected a number of seconds above 0")
@@ -115,7 +134,7 @@ class VllmSettings:
         parts = urlsplit(self.attach)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise SpecError(f"attach = {self.attach!r}; expected an address such as 'http://127.0.0.1:8000'")
-        for name in ("executable", "args", "port", "env", "env_from", "adapters", "lora_rank", "log", "keep"):
+        for name in ("executable", "args", "port", "env", "env_from", "adapters", "lora_rank", "log", "keep", "device"):
             if getattr(self, name):
                 raise SpecError(
                     f"{name} is about starting a server, and attach names one that runs; leave one of both out"
@@ -175,6 +194,16 @@ class VllmSettings:
         return self.training and not self.attach and EXTENSION_FLAG not in given
 
     @property
+    def way(self) -> Way:
+        """How a server that is started with these settings takes tensors."""
+        if not self.training or self.attach:
+            return "folder"
+        if self.weights != "auto":
+            return next(way for way in WAYS if way == self.weights)
+        # With adapters, the weights of the model itself stay as they are.
+        return "folder" if self.lora_rank or self.adapters else way_by_default(self.device, self.args)
+
+    @property
     def max_lora_rank(self) -> int:
         """The rank that the server is prepared for: the least that vLLM knows and that covers what is asked for."""
         rank = max(self.lora_rank, *(adapter_rank(Path(folder)) for _, folder in self.adapters), 1)
@@ -190,6 +219,8 @@ class VllmSettings:
         self._add(command, "--enable-prompt-tokens-details")
         if self.extended:
             self._add(command, EXTENSION_FLAG, EXTENSION)
+        if (way := self.way) != "folder":
+            self._add(command, TRANSFER_FLAG, json.dumps({"backend": way}))
         if self.adapters or self.lora_rank:
             self._add(command, "--enable-lora")
             self._add(command, "--max-lora-rank", str(self.max_lora_rank))
@@ -231,6 +262,8 @@ class VllmSettings:
         env |= {"TMPDIR": str(scratch), "VLLM_RPC_BASE_PATH": str(scratch)}
         # Compilers that are called while it runs lie beside the command, whose environment is not activated.
         env["PATH"] = os.pathsep.join([str(executable.parent), env.get("PATH", os.defpath)])
+        if self.device:
+            env["CUDA_VISIBLE_DEVICES"] = self.device
         if self.training:
             env |= dict.fromkeys(DEV_SWITCHES, "1")
         if self.extended:

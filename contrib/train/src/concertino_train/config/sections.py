@@ -313,11 +313,21 @@ class ServerSection(Section):
         args: for `vllm serve`.
         executable: path of the command; looked up by default.
         attach: address of one that runs already.
+        device: numbers of the GPUs that it may use, such as `"1"`; those that the training sees by default.
+        weights: how it gets new weights: `folder` by files, `ipc` by memory of the GPU that both use, `nccl` from GPU
+            to GPU; `auto` is the fastest that is possible.
+        transfer_seconds: how long each step of that may take.
+        sleep: it gives its memory back while the model is updated, for a server on the GPU of the training; leave it
+            room with `args`: `["--gpu-memory-utilization", "0.4"]`.
     """
 
     args: list[str] = Field(default_factory=list)
     executable: str = ""
     attach: str = ""
+    device: Annotated[str, Field(pattern=r"^(\d+(,\d+)*)?$")] = ""
+    weights: Literal["auto", "folder", "ipc", "nccl"] = "auto"
+    transfer_seconds: Above = 600.0
+    sleep: bool = False
 
 
 class JudgeSection(Section):

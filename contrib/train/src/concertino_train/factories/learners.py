@@ -244,15 +244,20 @@ def _served(config: TrainConfig, model: Any, loaded: LoadedPolicy, home: Path | 
             "rollout.backend=vllm with several processes and model.adapter: only the process that loads an adapter "
             "into the server samples with it; train all weights (model.adapter=null), or in one process"
         )
-    server = own.server.attach or _server(config, model, loaded, home)
+    if own.server.sleep and this_rank().ranks > 1:
+        raise UsageError(
+            "rollout.server.sleep with several processes: one would put the server to sleep that others still sample "
+            "with; leave it out, or train in one process"
+        )
     policy = VLLMPolicy(
-        server,
+        _server(config, model, loaded, home),
         loaded.codec,
         temperature=own.temperature,
         top_p=own.top_p,
         reference=model,
         concurrent=own.batch or 256,
         context=own.context_tokens,
+        sleep=own.server.sleep,
     )
     learner = Learner(model, loaded.codec, policy)
     if home is None:
@@ -263,8 +268,9 @@ def _served(config: TrainConfig, model: Any, loaded: LoadedPolicy, home: Path | 
 
 
 def _server(config: TrainConfig, model: Any, loaded: LoadedPolicy, home: Path | None) -> Any:
-    """A server of our own, declared for training; it is started at the first use."""
-    if this_rank().ranks > 1:
+    """A server of our own, declared for training, which is started at the first use; or the one that runs already."""
+    section, ranks = config.rollout.server, this_rank().ranks
+    if ranks > 1 and not section.attach:
         raise UsageError(
             "rollout.backend=vllm with several processes: start one server for all of them, and name it: "
             "rollout.server.attach=http://127.0.0.1:8000"
@@ -273,19 +279,23 @@ def _server(config: TrainConfig, model: Any, loaded: LoadedPolicy, home: Path | 
         import concertino_vllm
     except ImportError as error:
         raise UsageError("rollout.backend=vllm needs concertino-vllm; pip install concertino-vllm") from error
+    more: dict[str, Any] = {"weights": section.weights, "transfer_seconds": section.transfer_seconds}
+    if section.attach:
+        return concertino_vllm.model("policy", attach=section.attach, **more)
     path = loaded.base or config.model.path
     if not path:
         if home is None:
             raise UsageError("rollout.backend=vllm serves a folder; give model.path")
         path = save_base(loaded, home)
-    section, more = config.rollout.server, dict[str, Any]()
     if section.executable:
         more["executable"] = section.executable
     if hasattr(model, "peft_config"):
         more["lora_rank"] = max(adapter.r for adapter in model.peft_config.values())
     # Unasked, vLLM gives log-probabilities at temperature 1, and training needs those of sampling.
     args = [*section.args, *([] if "--logprobs-mode" in section.args else ["--logprobs-mode", "processed_logprobs"])]
-    return concertino_vllm.model("policy", model=path, training=True, args=args, **more)
+    if section.sleep and "--enable-sleep-mode" not in args:
+        args.append("--enable-sleep-mode")
+    return concertino_vllm.model("policy", model=path, training=True, args=args, device=section.device, **more)
 
 
 def _handing_over(model: Any, policy: Any, served: Path) -> Callable[[int], None]:

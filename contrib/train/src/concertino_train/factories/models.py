@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from concertino import UsageError
 from concertino.strategies import Ask
 
+from concertino_train.weight_storage import unreadable
+
 if TYPE_CHECKING:
     from concertino_local.codec import ChatCodec
 
@@ -135,15 +137,16 @@ def load_weights(config: TrainConfig, path: str) -> Any:
         options["attn_implementation"] = config.model.attention
     try:
         model: Any = AutoModelForCausalLM.from_pretrained(base or path, **options)
-    except (OSError, ValueError) as error:
+        if base:
+            from peft import PeftModel
+
+            model = PeftModel.from_pretrained(model, path, is_trainable=True)
+    except unreadable() as error:
         raise UsageError(
             f"model.path={path!r} cannot be loaded: {' '.join(str(error).split())[:300]}. Expected a folder that "
-            "save_pretrained wrote, or a model in the local Hugging Face cache; nothing is downloaded"
+            "save_pretrained wrote, with all files whole, or a model in the local Hugging Face cache; nothing is "
+            "downloaded"
         ) from error
-    if base:
-        from peft import PeftModel
-
-        model = PeftModel.from_pretrained(model, path, is_trainable=True)
     return model
 
 

@@ -72,5 +72,8 @@ class Policy(ABC):
     def generate(self, prompts: Sequence[Prompt]) -> list[Sample]:
         """Sample a continuation of each prompt. Called from one thread at a time, which may block."""
 
+    def rest(self) -> None:  # noqa: B027
+        """Nothing is sampled until the weights have changed: memory that only sampling needs may be given back."""
+
     def close(self) -> None:  # noqa: B027
         """Release what it holds."""

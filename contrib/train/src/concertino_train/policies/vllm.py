@@ -3,8 +3,8 @@
 Token ids go in, token ids and log-probabilities come out, many requests at a time. `update` changes the server's
 weights in one step: it pauses, loads, empties the prefix cache and resumes (`concertino_vllm.PolicyServer`), and then
 asks one fixed prompt and compares the numbers with those of the model in this process. The invariants: after a
-successful `update` every sample comes from the new weights; after a failed one nothing is sampled from weights that
-nobody knows; and a log-probability is that of the temperature of sampling, or the server is refused.
+successful `update` every sample comes from the new weights; after a failed one nothing is sampled until another has
+succeeded; and a log-probability is that of the temperature of sampling, or the server is refused.
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ class VLLMPolicy(Policy):
             failure.
         context: tokens that a prompt and its continuation may have together, if less than the server says.
         trust_network: allow a server that others can reach, and change.
+        sleep: have the server give its memory back between sampling and the next `update`, for a server on the GPU of
+            the training; it needs `args=["--enable-sleep-mode"]`.
 
     Raises:
         UsageError: concertino-vllm is not installed, or the server was not declared for training.
@@ -88,6 +90,7 @@ class VLLMPolicy(Policy):
         patience: float = 600.0,
         context: int | None = None,
         trust_network: bool = False,
+        sleep: bool = False,
     ) -> None:
         if temperature < 0 or not 0 < top_p <= 1 or concurrent < 1 or attempts < 1:
             raise UsageError(
@@ -101,6 +104,7 @@ class VLLMPolicy(Policy):
         self._reference = reference
         self._context = context
         self._server = _policy_server(server, adapter, trust_network)
+        self._sleep, self._tuned = sleep, False
         self._compared: set[tuple[float, float]] = set()
         self._warned = self._asked = False
         self._broken = ""
@@ -134,15 +138,30 @@ class VLLMPolicy(Policy):
 
         Raises:
             UsageError: the folder cannot be what the server loads; nothing has been touched.
-            SwapError: the server could not load it, and says which version answers; or its numbers are not those of the
-                reference, and nothing is sampled until an `update` succeeds.
+            SwapError: the server could not load it, or its numbers are not those of the reference. Nothing is sampled
+                until an `update` succeeds.
         """
         folder = None if isinstance(source, Mapping) else Path(source).expanduser()
         tuned = folder is not None and (folder / "adapter_config.json").is_file()
-        self._run(self._change(source if folder is None else folder, tuned))
+        if self._sleep:
+            _free_memory()  # before the server takes its own back
+        try:
+            self._run(self._change(source if folder is None else folder, tuned))
+        except UsageError:
+            raise
+        except BaseException as error:
+            self._broken = (
+                f"the last update failed, so nothing is sampled: {error}; mend what it says, and update() again"
+            )
+            raise
         self._compared.clear()
         self._broken = ""
         return self._compare()
+
+    def rest(self) -> None:
+        """See `Policy.rest`. Without an adapter the server discards its weights, which the next `update` sends."""
+        if self._sleep:
+            self._run(self._server.sleep(1 if self._tuned else 2))
 
     def close(self) -> None:
         """Close connections; a server that was started here is stopped."""
@@ -223,7 +242,10 @@ class VLLMPolicy(Policy):
 
     async def _change(self, source: Any, tuned: bool) -> None:
         await self._start()
-        if not tuned:
+        self._tuned = tuned
+        if tuned:
+            await self._server.wake()  # nothing of its own weights is sent
+        else:
             await self._server.unload_adapter()  # else it would stay active on top of the new weights
         load = self._server.load_adapter if tuned else self._server.load_weights
         await load(source, self.version + 1)
@@ -321,6 +343,17 @@ class _Loop:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+def _free_memory() -> None:
+    """Give memory that torch keeps for later back to the GPU."""
+    import gc
+
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def _policy_server(server: str | ModelSpec, adapter: str, trust_network: bool) -> PolicyServer:

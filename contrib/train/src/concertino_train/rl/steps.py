@@ -128,6 +128,8 @@ class StepCollector:
         # The trainer's tasks only count the beats; which questions they are is kept here, with what waits.
         self._waiting += self.questions.numbers(len(tasks))
         fresh, kept, figures = self._sampled(step)
+        for policy in dict.fromkeys(self.engine.policies.values()):
+            policy.rest()
         rewards = [each.reward for each in kept]
         # The control experiment: a policy must not improve on rewards that say nothing of its rollouts.
         if self.config.algorithm.shuffle_rewards:

@@ -39,6 +39,7 @@ from concertino_train.running.record import TrainingRecord
 from concertino_train.running.signals import GracefulStop
 from concertino_train.running.traces import TraceWriter
 from concertino_train.running.trackers import check_trackers
+from concertino_train.weight_storage import room_on
 
 if TYPE_CHECKING:
     from concertino_train.config.config import TrainConfig
@@ -129,6 +130,7 @@ def run_rl(
         # Registered before anything is loaded, so that an error while loading closes what there is.
         stack.callback(work.close)
         stop = stack.enter_context(GracefulStop(told.say if rank.leads else None))
+        stack.enter_context(room_on(home.path, "continue: the same command with --resume"))
         work.prepare(questions, reward, stop)
         stack.callback(told.end)
         work.train()

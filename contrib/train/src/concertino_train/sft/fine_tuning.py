@@ -16,6 +16,7 @@ from concertino_train.data.encoding import LabelledConversation
 from concertino_train.data.files import read_conversations
 from concertino_train.running.checkpoints import latest_checkpoint
 from concertino_train.running.quiet import quietly
+from concertino_train.weight_storage import room_on, unreadable
 
 from .arguments import make_trainer
 from .progress import Evaluate, FineTuned, SftProgress
@@ -68,7 +69,7 @@ def fine_tune(
             "over (--restart), or choose another folder (--output, out=…)"
         )
     folder = Path(settings.out) / "model"
-    with quietly():
+    with quietly(), room_on(settings.out, "resume (--resume, resume=True)"):
         if known is not None:
             callback.resume_from(known)
         trainer.train(resume_from_checkpoint=str(known) if known is not None else None)
@@ -123,8 +124,10 @@ def _model(settings: SftSettings, model: Any) -> Any:
 
     try:
         return AutoModelForCausalLM.from_pretrained(str(settings.model), use_safetensors=True, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{settings.model}: no model ({error}); expected what save_pretrained writes") from error
+    except unreadable() as error:
+        raise UsageError(
+            f"{settings.model}: no model ({error}); expected what save_pretrained writes, with all files whole"
+        ) from error
 
 
 def _codec(settings: SftSettings, codec: Codec | None) -> Codec:

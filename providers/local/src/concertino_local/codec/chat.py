@@ -16,6 +16,8 @@ from .serving import TemplateCodec
 from .template import template_text
 from .turns import Piece
 
+_TOKENIZERS = ("tokenizer*", "vocab*", "*.model", "*.tiktoken", "tekken.json")
+
 
 class EncodedConversation(NamedTuple):
     """A conversation to learn from.
@@ -199,6 +201,10 @@ def _open(folder: str | Path) -> Any:
     """The tokenizer of a folder."""
     from transformers import AutoTokenizer
 
+    there = Path(folder)
+    # Of the configuration of a model alone, transformers makes a tokenizer that knows no words.
+    if there.is_dir() and not any(file for name in _TOKENIZERS for file in there.glob(name)):
+        raise UsageError(f"{folder}: no tokenizer; expected a folder as tokenizer.save_pretrained writes it")
     try:
         return AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
     except (OSError, ValueError) as error:

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import math
 import shutil
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -20,19 +20,23 @@ from typing import Any, Literal, Self
 from concertino import ModelSpec, ProviderError, Sampling, UsageError
 
 from concertino_vllm.declaration import server as server_behind
-from concertino_vllm.errors import NotSupported, SwapError, VllmServerError
+from concertino_vllm.errors import NotSupported, SwapError
+from concertino_vllm.gpu_choice import usable
 from concertino_vllm.loop_end import at_loop_end
-from concertino_vllm.serving.client import VllmClient, load_folder
+from concertino_vllm.serving.client import VllmClient
 from concertino_vllm.serving.metrics import ServerMetrics
 from concertino_vllm.serving.server import ServerLease, VllmServer
 from concertino_vllm.serving.state import ServerAddress, ServerHealth, StartProgress
+from concertino_vllm.settings import TRANSFER_FLAG
 
+from .cuda_ipc import IpcTransfer
+from .first_answer import check_first_answer, empty_cache, probe
 from .generation import PolicyGeneration, completion_body, read_completion
-from .weights import absolute, check_adapter, check_weights, folder_of, is_same, is_tied, write_state
+from .nccl_group import NcclTransfer
+from .transfer import FolderTransfer, WeightTransfer, offered_by
+from .weight_change import NO_CONTROL, WeightChange
+from .weights import absolute, check_adapter, check_weights, folder_of, is_tied, outgoing, write_state
 
-PROBE_TOKENS = 320
-"""Ids of the prompt that is asked after each change: more than two blocks of the cache on any device."""
-_NO_CONTROL = "{}: the server has no such endpoint; start it with {}=1, on a loopback address"
 KEPT = 2
 """Versions of an adapter that stay loaded."""
 
@@ -72,6 +76,7 @@ class PolicyServer:
         self._lease: ServerLease | None = None
         self._wires: list[VllmClient] = []  # at most one, with the server as it is now
         self._probed: set[str] = set()
+        self._sender: IpcTransfer | NcclTransfer | None = None
         self._asleep = 0
         self._broken_before_sleep = ""
 
@@ -175,15 +180,17 @@ class PolicyServer:
     async def load_weights(self, source: str | Path | Mapping[str, Any], version: int) -> None:
         """Put new weights into the running server, in one step for everyone.
 
-        Requests under way are answered first; those that come meanwhile wait. If it fails, the version before answers
-        again. Cancelling the caller does not stop the change in the middle.
+        Requests under way are answered first; those that come meanwhile wait. If a folder cannot be loaded, the version
+        before answers again; if tensors did not arrive over ipc or nccl, nothing answers until a later change succeeds.
+        Cancelling the caller does not stop the change in the middle. A server that sleeps is woken: first its weights,
+        and its cache when they are there.
 
         Args:
             source: a folder as `save_pretrained` writes it, or a state dict.
             version: its number, above that of the last one.
 
         Raises:
-            UsageError: the folder cannot be what the server loads; nothing has been touched.
+            UsageError: the source cannot be what the server loads; nothing has been touched.
             SwapError: it failed; it says which version answers.
         """
         await self._take()
@@ -191,98 +198,67 @@ class PolicyServer:
         self._check_version(version, served.version)
         endpoint = await self.server.ready()
         before = served.weights or folder_of(endpoint.root)
-        if isinstance(source, Mapping):
-            folder = await asyncio.to_thread(self.server.new_state)
-            await asyncio.to_thread(write_state, source, before, folder)
-        else:
-            folder = absolute(source)
-        # Before the gate closes: files that cannot be loaded should make nobody wait.
-        await asyncio.to_thread(check_weights, folder, before)
+        # Before the gate closes: what cannot be loaded should make nobody wait.
+        transfer = await self._transfer_of(source, endpoint, before)
         async with self.server.gate.alone():
-            if self._asleep:
-                raise UsageError("the server sleeps; wake() it before load_weights()")
             # It may have died meanwhile, and be at another port.
             endpoint = await self.server.ready()
-            wire = await self._at(endpoint)
-            await self._refuse_stale_output(wire, folder)
+            if isinstance(transfer, FolderTransfer):
+                await self._refuse_stale_output(await self._at(endpoint), transfer.folder)
             # Before the pause, during which the server answers nothing.
-            await self._probe_first(wire, endpoint.model)
-            try:
-                await wire.post("/pause?mode=wait")
-            # The server may have paused all the same, although the caller was cancelled or got no answer.
-            except BaseException as error:
-                if isinstance(error, ProviderError) and error.status == 404:
-                    raise NotSupported(_NO_CONTROL.format(error, "VLLM_SERVER_DEV_MODE")) from error
-                await _to_the_end(self._let_go(wire))
-                raise
-            await _to_the_end(self._swap(wire, endpoint.model, folder, before, version))
+            if not self._asleep:
+                await self._probe_first(await self._at(endpoint), endpoint.model)
+            asleep, self._asleep = bool(self._asleep), 0
+            change = WeightChange(
+                self.server, transfer, version, before, self._at, self._reset, self._check, asleep=asleep
+            )
+            await change.make(endpoint)
+        await asyncio.to_thread(self._tidy, served.weights)
 
-    async def _swap(self, wire: VllmClient, model: str, folder: Path, before: Path | None, version: int) -> None:
-        """With the server paused: the change, or the way back."""
-        served = self.server.served
-        # A trainer that saves into the served folder leaves no old weights to go back to.
-        overwritten = before is not None and is_same(before, folder)
-        try:
-            await self._exchange(wire, model, folder, version)
-        except (ProviderError, OSError) as error:
-            reason = await self.server.explained(error) if isinstance(error, ProviderError) else error
-            await self._go_back(before, overwritten, reason)
-            raise SwapError(
-                f"{folder} is not in use: {reason}; version {served.version} answers again", served.version
-            ) from error
-        served.version, served.weights, served.broken = version, folder, ""
-        self._tidy(folder)
-
-    async def _exchange(self, wire: VllmClient, model: str, folder: Path, version: int) -> None:
-        """Load, empty the cache, resume, check; with the server paused, and paused still if loading fails."""
-        await load_folder(wire, folder, extended=self.server.settings.extended)
-        # vLLM keeps the prefix cache of the old weights across a reload, and says nothing of it.
-        await self._reset(wire)
-        await wire.post("/update_weight_version", {"new_version": str(version)})
-        stated = (await wire.get("/weight_info"))["weight_version"]
-        if stated != str(version):
-            raise ProviderError(f"the server says that it has version {stated!r}, not {version}")
-        # The gate is still closed, so the check below is answered before any request.
-        await wire.post("/resume")
-        await self._check(wire, model)
-
-    async def _go_back(self, before: Path | None, overwritten: bool, reason: Exception) -> None:
-        """After a failed change: the weights that were there before; if need be, by a new start of the server.
+    async def _transfer_of(
+        self, source: str | Path | Mapping[str, Any], endpoint: ServerAddress, before: Path | None
+    ) -> WeightTransfer:
+        """How a source gets into the server. What is wrong with it is found here.
 
         Raises:
-            SwapError: there is no way back.
+            UsageError: it cannot be loaded, or not in the way that the settings ask for.
         """
-        server, version, died = self.server, self.server.served.version, await self._died()
-        # A server that died is started with its old weights, from the hub too; a living one needs a folder to load.
-        if overwritten or (before is None and not died):
-            why = "its files were overwritten" if overwritten else "it came from the hub, not from a folder"
-            server.served.broken = (
-                f"nothing answers: the weights in the server may be half old and half new, since loading failed "
-                f"({reason}), and version {version} cannot be loaded again because {why}; load_weights() a good folder"
+        extended = self.server.settings.extended
+        if not isinstance(source, Mapping):
+            folder = absolute(source)
+            await asyncio.to_thread(check_weights, folder, before)
+            return FolderTransfer(folder, extended=extended)
+        try:
+            offered, dtype = await offered_by(await self._at(endpoint))
+        except ProviderError as error:
+            raise NotSupported(NO_CONTROL.format(error, "VLLM_SERVER_DEV_MODE")) from error
+        state = outgoing(source, before, dtype)
+        assert before is not None
+        if (way := self._way(offered)) == "folder":
+            folder = await asyncio.to_thread(self.server.new_state)
+            await asyncio.to_thread(write_state, state, before, folder)
+            return FolderTransfer(folder, extended=extended)
+        # Kept from change to change: a group of NCCL is made once for every start of a server.
+        if self._sender is None:
+            self._sender = IpcTransfer(extended=extended) if way == "ipc" else NcclTransfer()
+        self._sender.state = state
+        return self._sender
+
+    def _way(self, offered: str) -> str:
+        wanted = self.server.settings.weights
+        if wanted == "auto":
+            return offered if offered and usable(offered) else "folder"
+        if wanted not in ("folder", offered):
+            raise UsageError(
+                f"weights = {wanted!r}, and the server takes {offered or 'folders'} only; start it with "
+                f"{TRANSFER_FLAG} '{{\"backend\": \"{wanted}\"}}', or set weights = 'auto'"
             )
-            raise SwapError(server.served.broken, None) from reason
-        try:
-            if not died:
-                assert before is not None
-                endpoint = await server.ready()
-                wire = await self._at(endpoint)
-                await wire.post("/pause?mode=wait")
-                await self._exchange(wire, endpoint.model, before, version)
-                return
-        except ProviderError as failure:
-            if server.settings.attach:
-                server.served.broken = (
-                    f"nothing answers: loading failed ({reason}), and so did the way back to version {version} "
-                    f"({failure}); the server may be paused with weights that nobody knows: load_weights() a good "
-                    "folder, or restart it"
-                )
-                raise SwapError(server.served.broken, None) from failure
-            await server.stopped()
-        try:
-            await server.ready()  # a start gives it the weights that it had
-        except VllmServerError as failure:
-            server.served.broken = f"nothing answers: the server ended while it loaded weights, and {failure}"
-            raise SwapError(server.served.broken, None) from failure
+        if not usable(wanted):
+            raise UsageError(
+                f"weights = {wanted!r} needs a GPU that torch sees in this process"
+                f"{', and vLLM beside it' if wanted == 'nccl' else ''}; set weights = 'folder'"
+            )
+        return wanted
 
     async def _refuse_stale_output(self, wire: VllmClient, folder: Path) -> None:
         """On CPU, vLLM keeps using the old output layer of a tied model; only our extension prepares it again."""
@@ -295,21 +271,8 @@ class PolicyServer:
                     "(training = true, without attach and --worker-extension-cls)"
                 )
 
-    async def _let_go(self, wire: VllmClient) -> None:
-        with contextlib.suppress(ProviderError):
-            await wire.post("/resume", seconds=30)
-
-    async def _died(self) -> bool:
-        health = await self.server.health()
-        return not self.server.settings.attach and health.state != "ready"
-
     async def _reset(self, wire: VllmClient) -> None:
-        # vLLM frees the blocks of a request shortly after its answer.
-        for wait in (0.0, 0.05, 0.2, 0.5):
-            await asyncio.sleep(wait)
-            if (await wire.post("/reset_prefix_cache", seconds=60))["success"]:
-                return
-        raise ProviderError("the prefix cache cannot be emptied while requests hold blocks of it; pause() first")
+        await empty_cache(wire)
 
     # -- checking ----------------------------------------------------------------------------------------------
 
@@ -317,28 +280,10 @@ class PolicyServer:
         """Have the probe in the cache, so that a cache which outlives the change shows."""
         if wire.base not in self._probed:
             self._probed.add(wire.base)
-            await self._probe(wire, model)
+            await probe(wire, model)
 
     async def _check(self, wire: VllmClient, model: str) -> None:
-        """The first answer of new weights: with numbers that are numbers, and nothing out of the old cache."""
-        answer = await self._probe(wire, model)
-        if not all(math.isfinite(value) for value in answer.logprobs):
-            raise ProviderError(f"the new weights answer with log-probabilities that are no numbers: {answer.logprobs}")
-        if answer.cached_tokens:
-            raise ProviderError(f"{answer.cached_tokens} ids of a prompt still come from the cache of the old weights")
-
-    async def _probe(self, wire: VllmClient, model: str) -> PolicyGeneration:
-        listed = (await wire.get("/v1/models"))["data"]
-        longest = (
-            next((card.get("max_model_len") for card in listed if card.get("max_model_len")), None) or PROBE_TOKENS
-        )
-        # Ids so low are in every vocabulary.
-        ids = tuple(1 + number % 50 for number in range(min(PROBE_TOKENS, longest - 4)))
-        return read_completion(
-            await wire.post("/v1/completions", completion_body(model, ids, Sampling(temperature=0, max_tokens=2), "")),
-            ids,
-            0,
-        )
+        await check_first_answer(wire, model, self.server.settings.transfer_seconds)
 
     # -- adapters ----------------------------------------------------------------------------------------------
 
@@ -369,12 +314,12 @@ class PolicyServer:
                 await wire.post("/v1/load_lora_adapter", {"lora_name": name, "lora_path": str(path)})
                 if self.server.settings.attach and self.adapter not in served.current:
                     await self._reset_if_free(wire)  # who knows which adapter had this name before
-                answer = await self._probe(wire, name)
+                answer = await probe(wire, name)
                 if answer.model != name or not all(math.isfinite(value) for value in answer.logprobs):
                     raise ProviderError(f"{name} answers as {answer.model} with log-probabilities {answer.logprobs}")
             except ProviderError as error:
                 if error.status == 404 and '"detail"' in str(error):  # the path itself is unknown
-                    raise NotSupported(_NO_CONTROL.format(error, "VLLM_ALLOW_RUNTIME_LORA_UPDATING")) from error
+                    raise NotSupported(NO_CONTROL.format(error, "VLLM_ALLOW_RUNTIME_LORA_UPDATING")) from error
                 reason = await self.server.explained(error)
                 with contextlib.suppress(ProviderError):
                     await wire.post("/v1/unload_lora_adapter", {"lora_name": name}, seconds=30)
@@ -471,7 +416,7 @@ class PolicyServer:
                 f"version = {version!r}; expected a whole number above {last}, the version that answers now"
             )
 
-    def _tidy(self, current: Path) -> None:
+    def _tidy(self, current: Path | None) -> None:
         """Of the states that were written for the server, only the one in use is kept."""
         states = self.server.served.states
         for folder in states.iterdir() if states is not None else ():
@@ -482,18 +427,3 @@ class PolicyServer:
 async def _close_all(wires: list[VllmClient]) -> None:
     while wires:
         await wires.pop().close()
-
-
-async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Await something that must not be left half done: a cancellation waits for its end."""
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        while not task.done():
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait([task])
-        if not task.cancelled():
-            # Retrieved, or asyncio would log it as an exception that nobody took.
-            task.exception()
-        raise

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +33,20 @@ def absolute(folder: str | Path) -> Path:
 
 
 def folder_of(root: str) -> Path | None:
-    """The folder that a server says its model comes from, None if that is none of this machine."""
+    """The folder that a server says its model comes from, None if that is none of this machine.
+
+    A name on the Hugging Face hub is the folder that the cache of this machine holds it in.
+    """
     path = Path(root)
-    return path if path.is_absolute() and path.is_dir() else None
+    if path.is_absolute():
+        return path if path.is_dir() else None
+    home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
+    cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub") / f"models--{root.replace('/', '--')}"
+    try:
+        snapshot = cache / "snapshots" / (cache / "refs" / "main").read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return None
+    return snapshot if (snapshot / "config.json").is_file() else None
 
 
 def is_same(one: Path, other: Path) -> bool:
@@ -63,16 +76,21 @@ def check_weights(folder: Path, served: Path | None) -> None:
                 f"{folder / 'config.json'}: {key} is {config[key]!r}, and {before[key]!r} in the served {served}; a "
                 "running server keeps its configuration, so it cannot load this model; start another server"
             )
+    _compare(str(folder), shapes, served, config)
+
+
+def _compare(what: str, shapes: Shapes, served: Path, config: Mapping[str, Any]) -> None:
+    """Refuse tensors that are not exactly those of the served model."""
     known = read_shapes(served)
     # `save_pretrained` leaves a tied output layer out; a state dict has it.
     tied = {"lm_head.weight"} if config.get("tie_word_embeddings") else set()
     for name, shape in known.items():
         if name not in shapes and name not in tied:
-            raise UsageError(f"{folder}: {name} is missing, which the served {served} has; save the whole model")
+            raise UsageError(f"{what}: {name} is missing, which the served {served} has; save the whole model")
         if name in shapes and shapes[name] != shape:
-            raise UsageError(f"{folder}: {name} has the shape {shapes[name]}, and {shape} in the served {served}")
+            raise UsageError(f"{what}: {name} has the shape {shapes[name]}, and {shape} in the served {served}")
     if strange := sorted(set(shapes) - set(known) - tied):
-        raise UsageError(f"{folder}: {strange[0]} is not a tensor of the served {served}; save the model without it")
+        raise UsageError(f"{what}: {strange[0]} is not a tensor of the served {served}; save the model without it")
 
 
 def check_adapter(folder: Path, rank: int) -> None:
@@ -149,38 +167,101 @@ def _read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def write_state(state: Mapping[str, Any], served: Path | None, folder: Path) -> None:
-    """Write a state dict as a folder that a server can load.
+@dataclass(frozen=True)
+class Outgoing:
+    """A tensor on its way to a server. It is cast when it is read, so that no second copy of a model is held.
+
+    Attributes:
+        tensor: as the trainer has it.
+        dtype: as the server has it.
+    """
+
+    tensor: Any
+    dtype: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape."""
+        return tuple(self.tensor.shape)
+
+    @property
+    def size(self) -> int:
+        """Bytes on the way."""
+        return math.prod(self.shape) * int(self.dtype.itemsize)
+
+    def read(self) -> Any:
+        """The tensor, cast."""
+        return self.tensor.detach().to(self.dtype)
+
+
+State = dict[str, Outgoing]
+
+
+def outgoing(state: Mapping[str, Any], served: Path | None, dtype: str = "") -> State:
+    """The tensors of a state dict that a server is to have.
 
     Args:
         state: tensors by name, as `model.state_dict()` gives them.
-        served: the folder of the served model, whose configuration and tokenizer are taken over.
-        folder: where to; an empty folder.
+        served: the folder of the served model, by which names and shapes are checked.
+        dtype: of the server, such as `bfloat16`; numbers with a point are cast to it. "" leaves them as they are.
 
     Raises:
-        UsageError: the served model is not a folder, or safetensors is not installed.
+        UsageError: the served model is not a folder, or the tensors are not those that it has.
     """
     if served is None:
         raise UsageError(
-            "a state can only be loaded where the server's model is a folder; save the model, and give its folder"
+            "a state can only be loaded where the server's model is a folder, or in the Hugging Face cache of this "
+            "machine; save the model, and give its folder"
         )
+    import torch
+
+    target = getattr(torch, dtype, None)
+    known = read_shapes(served)
+    tensors: State = {}
+    places = set()
+    # Names of the served files first: of two tied tensors, theirs is the one to keep.
+    for name, tensor in sorted(state.items(), key=lambda item: item[0] not in known):
+        place = (tensor.data_ptr(), math.prod(tensor.shape), tensor.storage_offset())
+        if name not in known and place in places:
+            continue  # tied to one that is there
+        places.add(place)
+        cast = isinstance(target, torch.dtype) and tensor.is_floating_point()
+        tensors[name] = Outgoing(tensor, target if cast else tensor.dtype)
+    _compare("the state", {name: each.shape for name, each in tensors.items()}, served, _read_config(served))
+    return tensors
+
+
+def write_state(state: State, served: Path, folder: Path) -> None:
+    """Write tensors as a folder that a server can load.
+
+    Args:
+        state: what `outgoing` gives.
+        served: the folder of the served model, whose configuration and tokenizer are taken over.
+        folder: where to; an empty folder, which is removed if it cannot be filled.
+
+    Raises:
+        UsageError: there is no room, or safetensors is not installed.
+    """
     try:
         from safetensors.torch import save_file
     except ImportError:
         raise UsageError(
             "loading a state needs safetensors: pip install safetensors; or save the model and give its folder"
         ) from None
-    known = read_shapes(served)
-    tensors, places = {}, {}
-    # Names of the served files first: of two tied tensors, theirs is the one to keep.
-    for name, tensor in sorted(state.items(), key=lambda item: item[0] not in known):
-        place = (tensor.data_ptr(), math.prod(tensor.shape), tensor.storage_offset())
-        if name not in known and place in places:
-            continue  # tied to one that is there
-        places[place] = name
+    needed, free = sum(tensor.size for tensor in state.values()), shutil.disk_usage(folder).free
+    try:
+        if needed > free:
+            raise OSError(f"{free / 2**30:.1f} GiB are free")
+        for file in served.iterdir():
+            if file.is_file() and not file.name.endswith((".safetensors", ".safetensors.index.json", ".bin", ".gguf")):
+                shutil.copy(file, folder)
         # safetensors refuses tensors that share memory.
-        tensors[name] = tensor.detach().cpu().contiguous().clone()
-    for file in served.iterdir():
-        if file.is_file() and not file.name.endswith((".safetensors", ".safetensors.index.json", ".bin", ".gguf")):
-            shutil.copy(file, folder)
-    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+        tensors = {name: each.read().cpu().contiguous().clone() for name, each in state.items()}
+        save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    # safetensors has an error of its own for a disk that is full.
+    except Exception as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise UsageError(
+            f"the weights cannot be written to {folder}: {error}; they need {needed / 2**30:.3g} GiB: free the disk, "
+            "name a folder on another one as TMPDIR, or have the server take them without files (weights = 'ipc')"
+        ) from error

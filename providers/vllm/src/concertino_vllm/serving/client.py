@@ -7,6 +7,7 @@ which makes vLLM stop the generation.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -120,17 +121,25 @@ def _refused(where: str, status: int, text: str) -> ProviderError:
     return ProviderError(f"{where}: {status} {message[:500]}", failure=failure, status=status)
 
 
-async def load_folder(wire: VllmClient, folder: Path, *, extended: bool) -> None:
+async def load_folder(wire: VllmClient, folder: Path, *, extended: bool, seconds: float | None = None) -> None:
     """Have the workers load a folder of weights. The prefix cache is not touched.
 
     Raises:
-        ProviderError: they did not, or layers were left as they were.
+        ProviderError: they did not in that time, or layers were left as they were.
     """
     if not extended:
-        await wire.post("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}})
+        body = {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
+        await wire.post("/collective_rpc", body, seconds=seconds)
         return
     body = {"method": "concertino_load_weights", "kwargs": {"folder": str(folder)}}
-    for result in (await wire.post("/collective_rpc", body))["results"]:
+    answer = await wire.post("/collective_rpc", body, seconds=seconds)
+    results = answer.get("results") if isinstance(answer, Mapping) else None
+    if not isinstance(results, list):
+        raise ProviderError(
+            f"POST {wire.base}/collective_rpc: {str(answer)[:100]!r}; expected the results of the workers",
+            failure=FailureClass.MAYBE_EXECUTED,
+        )
+    for result in results:
         if "error" in result:
             raise ProviderError(f"a worker could not load {folder}: {result['error']}")
         if result["missed"]:

@@ -79,9 +79,10 @@ class VllmServer:
             VllmServerError: it could not be started, or it ended meanwhile.
         """
         async with self.gate.shared():
-            if self.served.broken:
-                raise VllmServerError(self.served.broken)
+            self._refuse_unknown()
             endpoint = await self.ready()
+            # A start may have lost weights that were sent to the process before.
+            self._refuse_unknown()
             self._last_used = time.monotonic()
             try:
                 yield endpoint
@@ -91,6 +92,10 @@ class VllmServer:
                 self._last_used = time.monotonic()
                 if (process := self._process) is not None:
                     process.shorten_log()
+
+    def _refuse_unknown(self) -> None:
+        if self.served.broken:
+            raise VllmServerError(self.served.broken)
 
     def name_of(self, adapter: str, endpoint: ServerAddress) -> tuple[str, int]:
         """The name that the server knows an adapter by (the model, for ""), and its version."""

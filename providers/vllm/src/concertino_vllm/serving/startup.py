@@ -162,6 +162,7 @@ class Startup:
     async def _give_back(self, wire: VllmClient) -> None:
         """After an end: the weights and adapters it had."""
         served = self.served
+        served.restarted()
         if served.weights is not None:
             await load_folder(wire, served.weights, extended=self.settings.extended)
             # The warm-up has filled it under the weights of the start.

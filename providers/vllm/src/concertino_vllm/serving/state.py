@@ -70,6 +70,7 @@ class ServedState:
     Attributes:
         version: of the weights.
         weights: the folder of the weights; None for those it starts with.
+        sent: the weights came as tensors, and are in no folder: a new start cannot give them again.
         adapters: folder and version of adapters loaded later, by the name that the server knows.
         current: the newest of these names, by the adapter's plain name.
         broken: why nothing may answer, "" if all is well.
@@ -78,10 +79,19 @@ class ServedState:
 
     version: int = 0
     weights: Path | None = None
+    sent: bool = False
     adapters: dict[str, tuple[Path, int]] = field(default_factory=dict)
     current: dict[str, str] = field(default_factory=dict)
     broken: str = ""
     states: Path | None = None
+
+    def restarted(self) -> None:
+        """Note that the server is a new process, with the weights that it starts with."""
+        if self.sent:
+            self.broken = (
+                f"nothing answers: the server was started anew, and the weights of version {self.version} were sent "
+                "to the one before it and are in no folder; load_weights() them again"
+            )
 
     def new_folder(self) -> Path:
         """An empty folder for weights that are only needed here; removed with all others by `discard`."""
