@@ -5,7 +5,7 @@
 `vllm`, `mcp` and `ray` are the default. vLLM pins a torch and a transformers of its own, so it lives in
 `.make/servers/vllm`; a few minutes and 3.5 GB. `mcp`: a node with an MCP server and the conformance suite of
 MCP in `.make/servers/mcp`, as `scripts/mcp/package-lock.json` pins them; half a minute and 260 MB. `ray`: Ray in
-`.make/servers/ray`, whose packages the tests of concertino-ray add to those of `.venv`; 210 MB. `llama`:
+`.make/servers/ray`, whose packages the tests of concertino-ray add to those of `.venv`; 285 MB. `llama`:
 llama.cpp's server in `.make/servers/llama`; it is compiled, which takes ten minutes, so it is made only when it
 is asked for here by name.
 
@@ -175,7 +175,7 @@ LLAMA = Environment(
     "ten minutes: it is compiled",
     lambda place: None,
 )
-RAY = Environment("ray", "Ray", ("ray==2.60.0",), "some seconds, 210 MB", lambda place: None)
+RAY = Environment("ray", "Ray", ("ray==2.60.0",), "some seconds, 285 MB", lambda place: None)
 
 
 def main() -> None:

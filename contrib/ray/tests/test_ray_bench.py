@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+
 _TIMES = ("seconds", "critical_path")
 
 
@@ -57,6 +57,7 @@ def folders() -> set[Path]:
     return set(Path("/tmp").glob("ct-ray-*"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="what listens is read from Linux's tables")
 def test_the_file_is_that_of_this_process_and_of_worker_processes_and_nothing_is_left(
     ray_paths: list[str], tmp_path: Path
@@ -79,6 +80,7 @@ def test_the_file_is_that_of_this_process_and_of_worker_processes_and_nothing_is
     assert not (Path.home() / ".ray" / "auth_token").exists() or os.environ.get("RAY_AUTH_TOKEN_PATH")
 
 
+@pytest.mark.soak
 def test_a_killed_command_is_continued_on_another_cluster(ray_paths: list[str], tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
     first = subprocess.Popen(command(out, "ray:2"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
