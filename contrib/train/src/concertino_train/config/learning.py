@@ -196,12 +196,17 @@ class ComputeSection(Section):
         device: `auto` is the first accelerator, else the CPU.
         precision: of computing; `auto` is bfloat16 on an accelerator, float32 on a CPU.
         gradient_checkpointing: compute activations again instead of keeping them: less memory for more time.
+        sharding: `full` spreads weights, gradients and the optimiser's state over all processes (FSDP2); with `none`,
+            each process has all of them.
+        optimizer: `adamw_8bit` keeps its state in 8 bits, on GPUs, and needs bitsandbytes.
     """
 
     seed: int = 0
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Precision = "auto"
     gradient_checkpointing: bool = False
+    sharding: Literal["none", "full"] = "none"
+    optimizer: Literal["adamw", "adamw_8bit"] = "adamw"
 
 
 class TrainerSection(ComputeSection):
