@@ -33,9 +33,8 @@ def make_trainer(
     from transformers.trainer_callback import PrinterCallback
     from trl.trainer.sft_trainer import DataCollatorForLanguageModeling, SFTTrainer
 
-    from concertino_train.trainer.tokenizer import codec_tokenizer
-
     from concertino_train.trainer.sharded_training import ShardedTraining
+    from concertino_train.trainer.tokenizer import codec_tokenizer
 
     from .callback import SftCallback
 

@@ -6,6 +6,7 @@ told to leave it as it is. The invariant: with `sharding` off, a trainer is as t
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,14 +16,13 @@ import torch
 from concertino import UsageError
 from torch import nn
 
-from .sharding import SHARDS, gathered_weights, is_sharded, load_shards, save_shards, save_whole, shard, whole
+from .sharding import SHARDS, is_sharded, load_shards, save_shards, save_whole, shard, whole
 
 if TYPE_CHECKING:
     _Base = Any
 else:
     _Base = object
 
-__all__ = ["ShardedTraining", "gathered_weights"]
 _SCHEDULE = "scheduler.pt"
 
 
@@ -82,6 +82,10 @@ class ShardedTraining(_Base):
             super()._save_optimizer_and_scheduler(output_dir)
             return
         folder = Path(output_dir)
+        if self.args.should_save:
+            # What a crash left there might have been of more processes.
+            shutil.rmtree(folder / SHARDS, ignore_errors=True)
+        self.accelerator.wait_for_everyone()
         save_shards(folder, self.model, _bare(self.optimizer))
         if self.args.should_save:
             torch.save(self.lr_scheduler.state_dict(), folder / _SCHEDULE)
