@@ -16,7 +16,9 @@ import torch
 from concertino import UsageError
 from torch import nn
 
-from .sharding import SHARDS, is_sharded, load_shards, save_shards, save_whole, shard, whole
+from concertino_train.running.shards import SHARDS
+
+from .sharding import is_sharded, load_shards, save_shards, save_whole, shard, whole
 
 if TYPE_CHECKING:
     _Base = Any

@@ -18,8 +18,7 @@ import torch
 from concertino import UsageError
 from torch import Tensor, nn
 
-SHARDS = "shards"
-"""Folder of a checkpoint with the parts of the weights and of the optimiser's state."""
+from concertino_train.running.shards import SHARDS
 
 
 def shard(model: nn.Module, device: torch.device, *, bfloat16: bool = False) -> None:
@@ -147,25 +146,6 @@ def load_shards(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
         optim_state_dict=state["optimizer"],
         options=_options(),
     )
-
-
-def merged_shards(folder: Path) -> dict[str, Tensor]:
-    """The weights of a sharded checkpoint, put together by one process that is no part of a training.
-
-    Args:
-        folder: of the checkpoint.
-    """
-    checkpoint = importlib.import_module("torch.distributed.checkpoint")
-    reader = checkpoint.FileSystemReader(str(folder / SHARDS))
-    known = reader.read_metadata().state_dict_metadata
-    # The optimiser's state is several times as large, and nobody needs it here.
-    found = {
-        name: torch.empty(told.size, dtype=told.properties.dtype)
-        for name, told in known.items()
-        if name.startswith("model.") and hasattr(told, "size")
-    }
-    checkpoint.load(found, storage_reader=reader, no_dist=True)
-    return {name.removeprefix("model."): value for name, value in found.items()}
 
 
 def _state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
