@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ import torch
 from concertino import UsageError
 from concertino_train.device import optimizer_argument
 from concertino_train.running.shards import merged_shards
+from concertino_train.trainer import OrchestratorGRPOTrainer
+from concertino_train.trainer.sharded_training import ShardedTraining
 
 SCRIPT = Path(__file__).with_name("sharded_ranks.py")
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks transformers so
@@ -162,3 +165,33 @@ def test_an_optimiser_of_8_bits_says_what_it_needs() -> None:
         return
     with pytest.raises(UsageError, match=r"needs bitsandbytes.*pip install bitsandbytes"):
         optimizer_argument("adamw_8bit", sharded=False)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ("is_deepspeed_enabled", r"without DeepSpeed.*as many passes as its rows need.*trainer\.sharding=full"),
+        ("is_fsdp_enabled", r"shards by itself; give trainer\.sharding=full"),
+    ],
+)
+def test_sharding_by_others_is_refused_with_what_to_do(other: str, said: str) -> None:
+    class Trainer(OrchestratorGRPOTrainer):
+        def __init__(self) -> None:
+            self.is_deepspeed_enabled, self.is_fsdp_enabled = False, False
+            setattr(self, other, True)
+
+    with pytest.raises(UsageError, match=said):
+        Trainer()._refuse_others_sharding()
+
+
+@pytest.mark.parametrize(
+    ("other", "said"), [("is_fsdp_enabled", "both would spread the weights"), ("fp16", "precision=bfloat16")]
+)
+def test_sharding_is_refused_where_it_does_not_go(other: str, said: str) -> None:
+    class Trainer(ShardedTraining):
+        def __init__(self) -> None:
+            self.is_deepspeed_enabled, self.is_fsdp_enabled = False, other == "is_fsdp_enabled"
+            self.args = SimpleNamespace(fp16=other == "fp16")
+
+    with pytest.raises(UsageError, match=said):
+        Trainer()._shard(torch.nn.Linear(2, 2))

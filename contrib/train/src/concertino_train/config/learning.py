@@ -216,7 +216,7 @@ class TrainerSection(ComputeSection):
         output: folder of checkpoints, metrics, traces and figures.
         threads: of torch in one process; torch's own choice by default.
         accelerate: a file of accelerate, or a preset of TRL (`multi_gpu`), for the launch command. Reinforcement
-            learning works with data-parallel ones alone.
+            learning works with data-parallel ones alone, and shards by itself (`sharding`).
         processes, nodes: for the launch command.
         keep: checkpoints that are kept; one more with a model for each role, which a crash leaves at different steps.
         sft, rl, eval: of each kind of work.

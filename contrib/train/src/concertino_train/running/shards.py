@@ -6,6 +6,7 @@ The invariant: they are read by any number of processes, also by one that trains
 from __future__ import annotations
 
 import importlib
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,5 +39,8 @@ def merged_shards(folder: Path) -> dict[str, Tensor]:
         for name, told in known.items()
         if name.startswith("model.") and hasattr(told, "size")
     }
-    checkpoint.load(found, storage_reader=reader, no_dist=True)
+    with warnings.catch_warnings():
+        # That there are no other processes is what is meant.
+        warnings.filterwarnings("ignore", message="torch.distributed is disabled", category=UserWarning)
+        checkpoint.load(found, storage_reader=reader, no_dist=True)
     return {name.removeprefix("model."): value for name, value in found.items()}

@@ -62,6 +62,10 @@ def whole(model: nn.Module) -> Iterator[None]:
     Without gradients only. What is not sharded is whole as it is.
     """
     units: list[Any] = _units(model)
+    if is_sharded(model):
+        # Otherwise a layer that computes before the model has done so would take itself for the whole.
+        root: Any = model
+        root._get_fsdp_state()._lazy_init()
     for unit in units:
         unit.unshard()
         # Otherwise every pass would free the weights, and the next one would wait for other processes.
