@@ -63,7 +63,7 @@ def test_an_export_has_the_16_bits_of_the_settings_unless_others_are_asked_for(
     from concertino_train.tiny import new_tokenizer
     from safetensors.torch import load_file
 
-    new_tokenizer(["a text to make tokens of"], 300).save_pretrained(str(tmp_path / "model"))
+    new_tokenizer(["a text to make tokens of"], 500).save_pretrained(str(tmp_path / "model"))
     tiny().save_pretrained(tmp_path / "model")
     (tmp_path / "model" / "training.yaml").write_text(load_config(None, ["model.dtype=bfloat16"]).text())
     for asked, kind in (("", torch.bfloat16), ("float32", torch.float32)):

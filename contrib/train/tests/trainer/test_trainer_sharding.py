@@ -22,8 +22,8 @@ from concertino_train.trainer.sharded_training import ShardedTraining
 SCRIPT = Path(__file__).with_name("sharded_ranks.py")
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks transformers so
 KINDS = ("whole", "adapter", "roles")
-FEW = (14, 102)
-"""Points at which a training is killed: within its second checkpoint, and in the process that does not lead."""
+FEW = (14,)
+"""Points at which a training is killed: within its second checkpoint."""
 SOAK = (*range(1, 28), *range(101, 104))
 
 
@@ -77,7 +77,7 @@ def test_sharded_ranks_have_the_gradients_of_one_process(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["whole", "roles"])
 def test_a_sharded_training_that_resumes_ends_with_the_same_weights_bit_by_bit(
     kind: str, reports: list[dict[str, Any]]
 ) -> None:
@@ -132,6 +132,8 @@ def _goes_on(folder: Path, least: int = len(FEW)) -> None:
     found = json.loads((folder / "kills.json").read_text())
     assert sum(each["died"] for each in found) >= least
     assert [each for each in found if not (each["ended"] and each["equal"])] == []
+    # The first one was not killed.
+    assert any(each["died"] and each["from"] for each in found)
     assert len({each["from"] for each in found}) > 1
 
 

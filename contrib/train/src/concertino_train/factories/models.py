@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from concertino import UsageError
 from concertino.strategies import Ask
 
+from concertino_train.running.shards import shards_of
 from concertino_train.settings import Precision
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ def _adapter_file(file: Path) -> dict[str, Any]:
         raise UsageError(f"{file}: cannot be read: {str(error)[:200]}; get the adapter again") from error
     if not isinstance(data, dict):
         raise UsageError(f"{file}: not the file of an adapter; expected a table; get the adapter again")
-    if not any(file.parent.glob("*.safetensors")):
+    if not any(file.parent.glob("*.safetensors")) and shards_of(file.parent) is None:
         raise UsageError(f"{file.parent}: it holds no .safetensors file; a pickle is not opened, it could run any code")
     return data
 

@@ -118,8 +118,8 @@ class SftCallback(TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Make the checkpoint complete, and remove old ones."""
-        # Weights are on disk before transformers calls this, so the state is the last file of a checkpoint: also of what
-        # other processes write.
+        # Weights are on disk before transformers calls this, so the state is the last file of a checkpoint. Other
+        # processes may still be writing theirs.
         wait_for_everyone()
         if state.is_world_process_zero:
             folder = Path(args.output_dir)

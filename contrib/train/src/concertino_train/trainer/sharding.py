@@ -155,7 +155,9 @@ def load_shards(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
 def _state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     get_state = importlib.import_module("torch.distributed.checkpoint.state_dict").get_state_dict
     weights, updates = get_state(model, optimizer, options=_options())
-    return {"model": weights, "optimizer": updates}
+    # Of a frozen weight with two names, the second one is left.
+    frozen = {name for name, value in model.named_parameters(remove_duplicate=False) if not value.requires_grad}
+    return {"model": {name: weights[name] for name in weights if name not in frozen}, "optimizer": updates}
 
 
 def _options() -> Any:
