@@ -12,6 +12,7 @@ import pytest
 from concertino import UsageError
 from concertino_train.config import load_config
 from concertino_train.export import export
+from concertino_train.factories.models import load_weights
 
 SCRIPT = Path(__file__).with_name("sharded_run.py")
 pytestmark = [
@@ -68,6 +69,13 @@ def test_a_sharded_fine_tuning_that_was_stopped_ends_as_a_straight_one(folder: P
 
     one, two = weights(folder / "sft" / "model"), weights(folder / "again" / "model")
     assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_a_checkpoint_in_parts_is_exported_before_a_training_begins_with_it(folder: Path) -> None:
+    for kind in ("whole", "adapter"):
+        path = str(folder / kind / "checkpoints" / "checkpoint-2")
+        with pytest.raises(UsageError, match=r"in parts; put it together: concertino train export .*checkpoint-2"):
+            load_weights(load_config(None), path)
 
 
 def test_a_whole_model_for_each_role_is_not_sharded() -> None:

@@ -129,6 +129,11 @@ def load_weights(config: TrainConfig, path: str) -> Any:
     """
     from transformers import AutoModelForCausalLM
 
+    if shards_of(Path(path)) is not None:
+        raise UsageError(
+            f"model.path={path!r} is a checkpoint in parts; put it together: concertino train export {path} FOLDER, and "
+            "give model.path=FOLDER"
+        )
     base = base_of(path)
     check_adapter(config, path)
     # No pickle is opened, and no code of the folder is imported, nor asked about: either could run anything.
