@@ -131,8 +131,8 @@ def load_weights(config: TrainConfig, path: str) -> Any:
 
     if shards_of(Path(path)) is not None:
         raise UsageError(
-            f"model.path={path!r} is a checkpoint in parts; put it together: concertino train export {path} FOLDER, and "
-            "give model.path=FOLDER"
+            f"model.path={path!r} is a checkpoint in parts; put it together: concertino train export {path} FOLDER, "
+            "and give model.path=FOLDER"
         )
     base = base_of(path)
     check_adapter(config, path)
