@@ -35,6 +35,8 @@ from concertino_train.trainer.sharding import gathered_weights, save_whole  # no
 
 SETTINGS = two.SAME.changed(correction="token_mask")
 """KL, several updates, several micro-batches, importance weights: all that passes over rows."""
+# Several trainings at once on a busy machine: this is for what hangs, not for what is slow.
+two.WATCHDOG = 200.0
 SECOND = 100
 """From this number on, points are those of the second process."""
 PROMPTS = [Prompt((1, 2, 3, number), 6 + 5 * number, seed=number) for number in range(3)]

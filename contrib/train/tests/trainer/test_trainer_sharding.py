@@ -40,7 +40,7 @@ def run(folder: Path, *points: int) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
     words = [sys.executable, str(SCRIPT), str(folder), *map(str, points)]
     done = subprocess.run(
-        words, env=environment, capture_output=True, text=True, timeout=100 + 40 * len(points), check=False
+        words, env=environment, capture_output=True, text=True, timeout=400 + 100 * len(points), check=False
     )
     assert done.returncode == 0, done.stderr[-4000:]
 

@@ -21,8 +21,9 @@ from concertino_train.running.shards import SHARDS
 from .sharding import is_sharded, load_shards, save_shards, save_whole, shard, whole
 
 if TYPE_CHECKING:
-    _Base = Any
+    from transformers import Trainer as _Base
 else:
+    # A mixin: the real base is the trainer that stands behind it.
     _Base = object
 
 _SCHEDULE = "scheduler.pt"
@@ -67,7 +68,8 @@ class ShardedTraining(_Base):
         if not self.sharding:
             yield
             return
-        with whole(self.model):
+        model: Any = self.model
+        with whole(model):
             yield
 
     # -- see transformers.Trainer --------------------------------------------------------------------------------------
@@ -77,31 +79,38 @@ class ShardedTraining(_Base):
         if not self.sharding:
             super().save_model(output_dir, _internal_call)
         elif not _internal_call:
-            save_whole(self.model, Path(output_dir or self.args.output_dir))
+            save_whole(self.model, str(output_dir or self.args.output_dir))
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         if not self.sharding:
             super()._save_optimizer_and_scheduler(output_dir)
             return
         folder = Path(output_dir)
+        model, schedule = self._parts_of_training()
         if self.args.should_save:
             # What a crash left there might have been of more processes.
             shutil.rmtree(folder / SHARDS, ignore_errors=True)
         self.accelerator.wait_for_everyone()
-        save_shards(folder, self.model, _bare(self.optimizer))
+        save_shards(folder, model, _bare(self.optimizer))
         if self.args.should_save:
-            torch.save(self.lr_scheduler.state_dict(), folder / _SCHEDULE)
-            _describe(self.model, folder)
-            if self.processing_class is not None:
-                self.processing_class.save_pretrained(str(folder))
+            torch.save(schedule.state_dict(), folder / _SCHEDULE)
+            _describe(model, folder)
+            tokenizer: Any = self.processing_class
+            if tokenizer is not None:
+                tokenizer.save_pretrained(str(folder))
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         if checkpoint is None or not self.sharding:
             super()._load_optimizer_and_scheduler(checkpoint)
             return
         # Weights and optimiser go together: the parts are read once there is an optimiser.
-        load_shards(Path(checkpoint), self.model, _bare(self.optimizer))
-        self.lr_scheduler.load_state_dict(torch.load(Path(checkpoint) / _SCHEDULE, weights_only=True))
+        model, schedule = self._parts_of_training()
+        load_shards(Path(checkpoint), model, _bare(self.optimizer))
+        schedule.load_state_dict(torch.load(Path(checkpoint) / _SCHEDULE, weights_only=True))
+
+    def _parts_of_training(self) -> tuple[Any, Any]:
+        """Model and schedule, which transformers makes before it saves or loads anything."""
+        return self.model, self.lr_scheduler
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
         if not self.sharding:
