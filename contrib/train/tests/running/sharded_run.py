@@ -33,6 +33,7 @@ from concertino_train.rewards import TERMS  # noqa: E402
 from concertino_train.rl import run_rl  # noqa: E402
 
 TERMS[own.Drawn.name] = own.Drawn
+SUPERVISED = {"sharding": "full", "steps": 4, "save_every": 2}
 KINDS = {"whole": (), "adapter": ("model.adapter={rank: 2}",)}
 
 
@@ -49,10 +50,9 @@ def measured(step: int) -> dict[str, float]:
 def work(folder: Path) -> None:
     for kind in KINDS:
         reinforced(kind, folder / kind, "trainer.sharding=full")
-    for name, more in (("sft", {}), ("again", {"stop": lambda: True})):
-        out = folder / name
-        sft.taught(out, evaluate=measured, sharding="full", save_every=4, **more)
-    sft.taught(folder / "again", sharding="full", save_every=4, resume=True)
+    sft.taught(folder / "sft", evaluate=measured, **SUPERVISED)
+    sft.taught(folder / "again", stop=lambda: True, **SUPERVISED)
+    sft.taught(folder / "again", resume=True, **SUPERVISED)
 
 
 if __name__ == "__main__":
