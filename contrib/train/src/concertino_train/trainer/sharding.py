@@ -173,10 +173,11 @@ def _form_group(device: torch.device) -> None:
     """A group of one process, where nobody has formed one: it shards nothing, and computes in the same way."""
     if not torch.distributed.is_initialized():
         backend = "nccl" if device.type == "cuda" else "gloo"
-        torch.distributed.init_process_group(backend, store=torch.distributed.HashStore(), rank=0, world_size=1)
+        alone: Any = importlib.import_module("torch.distributed").HashStore()
+        torch.distributed.init_process_group(backend, store=alone, rank=0, world_size=1)
 
 
-def _layers(model: nn.Module) -> list[nn.Module]:
+def _layers(model: Any) -> list[nn.Module]:
     """The layers, as the model itself names their classes; the members of its lists of modules, if it does not."""
     own: Any = model.get_base_model() if hasattr(model, "get_base_model") else model
     names = set(getattr(own, "_no_split_modules", None) or ())
