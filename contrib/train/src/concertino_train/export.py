@@ -30,6 +30,7 @@ from concertino_train.config.named import make_strategy
 from concertino_train.factories.learners import SETTINGS
 from concertino_train.factories.models import ADAPTER, base_of
 from concertino_train.factories.pools import make_shortlist
+from concertino_train.running.shards import merged_shards, shards_of
 
 if TYPE_CHECKING:
     from concertino_local.codec import ChatCodec
@@ -86,7 +87,8 @@ def export(
         folder: for the model; made, and refused where it holds something.
         role: which policy, where roles have one each.
         merge: put an adapter into the weights below it; without, the adapter is written alone.
-        dtype: of the weights: `float32`, `bfloat16` or `float16`; as they are by default.
+        dtype: of the weights: `float32`, `bfloat16` or `float16`; by default the 16 bits of `model.dtype` in the
+            settings of the training, else as they are.
         name: of the model; that of the folder by default.
         force: write into a folder that holds something.
 
@@ -109,7 +111,9 @@ def export(
     config = settings_of(source, Path(checkpoint))
     base = base_of(source)
     codec = _codec(source, base, config)
-    if (base and merge) or dtype:
+    if not dtype and config is not None and config.model.dtype in ("bfloat16", "float16"):
+        dtype = config.model.dtype
+    if (base and merge) or dtype or shards_of(source) is not None:
         _converted(source, target, base, merge, dtype)
     else:
         _copied(source, target)
@@ -209,23 +213,47 @@ def _copied(source: Path, target: Path) -> None:
 def _converted(source: Path, target: Path, base: str, merge: bool, dtype: str) -> None:
     """The weights in another type, an adapter put into those below it."""
     import torch
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     kind = getattr(torch, dtype) if dtype else "auto"
+    shards = shards_of(source)
+    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            base or str(source), dtype=kind, local_files_only=True, use_safetensors=True, trust_remote_code=False
-        )
+        if shards is not None and not base:
+            model: Any = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(str(source), **options))
+        else:
+            options |= {"dtype": kind, "use_safetensors": True}
+            model = AutoModelForCausalLM.from_pretrained(base or str(source), **options)
     except (OSError, ValueError) as error:
         raise UsageError(f"{base or source} cannot be loaded: {' '.join(str(error).split())[:300]}") from error
     if base:
-        from peft import PeftModel
-
-        model = PeftModel.from_pretrained(model, str(source))
+        model = _with_adapter(model, source, shards)
         model = model.merge_and_unload() if merge else model
+    elif shards is not None:
+        _take_over(model, merged_shards(shards), source)
     if dtype:
         model = model.to(kind)
     model.save_pretrained(str(target))
+
+
+def _with_adapter(model: Any, source: Path, shards: Path | None) -> Any:
+    """A model with the adapter of a folder, whose weights may be in the parts of a checkpoint."""
+    from peft import PeftConfig, PeftModel, get_peft_model
+
+    if shards is None:
+        return PeftModel.from_pretrained(model, str(source))
+    name = "default" if source == shards else source.name
+    adapted = get_peft_model(model, PeftConfig.from_pretrained(str(source)), adapter_name=name)
+    found = merged_shards(shards)
+    _take_over(adapted, {key: value for key, value in found.items() if f".{name}." in key}, source)
+    return adapted
+
+
+def _take_over(model: Any, weights: Mapping[str, Any], source: Path) -> None:
+    """Load weights, of which none may be unknown."""
+    unknown = model.load_state_dict(dict(weights), strict=False).unexpected_keys
+    if unknown or not weights:
+        raise UsageError(f"{source}: its parts hold {', '.join(unknown[:3]) or 'no weights'}, which the model has not")
 
 
 def _generation(target: Path, codec: ChatCodec, config: TrainConfig | None) -> None:

@@ -396,15 +396,16 @@ def test_a_dry_run_says_that_a_model_does_not_fit_and_what_to_try(settings: Path
     assert "DOES NOT FIT" not in run("rl", "--config", settings, "--dry-run", "model.start=given").stdout
 
 
-@pytest.mark.parametrize("command", ["rl", "sft"])
-def test_all_weights_are_not_trained_in_16_bits(command: str, settings: Path, tmp_path: Path) -> None:
-    for more in ((), ("--dry-run",)):
-        words = (command, "--config", settings, "--output", tmp_path / "o", "model.dtype=bfloat16", *more)
-        result = run(*words)
-        told = result.stderr
-        assert result.exit_code == 2
-        assert "updates of all weights would be rounded to nothing" in told
-        assert "trainer.precision=bfloat16" in told
+def test_a_dry_run_counts_trained_weights_in_32_bits_and_divides_them_among_processes(settings: Path) -> None:
+    def memory(*more: str) -> dict[str, int]:
+        words = ("rl", "--config", settings, "--dry-run", "model.start=given", *more)
+        return dict(done(*words)["estimate"]["memory"])
+
+    alone = memory("model.dtype=bfloat16")
+    assert alone["weights"] == 4 * alone["parameters"]
+    shared = memory("model.dtype=bfloat16", "trainer.processes=2", "trainer.sharding=full")
+    for name in ("weights", "gradients", "optimizer"):
+        assert shared[name] == alone[name] // 2
 
 
 def test_the_size_of_a_new_model_is_told_before_it_is_made(settings: Path, out: Path) -> None:

@@ -126,6 +126,8 @@ class Recorder:
                 self, args: Any, state: Any, control: Any, model: Any = None, **more: Any
             ) -> None:
                 values = [p.grad if p.grad is not None else torch.zeros_like(p) for p in model.parameters()]
+                # A sharded gradient is compared whole.
+                values = [value.full_tensor() if hasattr(value, "full_tensor") else value for value in values]
                 recorder.gradients.append(torch.cat([value.flatten() for value in values]).clone())
 
             def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:

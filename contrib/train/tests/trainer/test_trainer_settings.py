@@ -34,7 +34,17 @@ OTHERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "precision": ("bfloat16", {"bf16": True}),
     "gradient_checkpointing": (True, {"activation_checkpointing": True}),
 }
-OWN = {"row_tokens", "old", "correction", "correction_cap", "questions_per_step", "micro_batch", "device"}
+OWN = {
+    "row_tokens",
+    "old",
+    "correction",
+    "correction_cap",
+    "questions_per_step",
+    "micro_batch",
+    "device",
+    "sharding",
+    "optimizer",
+}
 """Read by the trainer itself, and tested with it."""
 
 

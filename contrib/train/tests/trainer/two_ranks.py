@@ -66,8 +66,10 @@ def watched() -> Iterator[None]:
     """End this process if what is done in here hangs."""
     timer = threading.Timer(WATCHDOG, os._exit, args=(42,))
     timer.start()
-    yield
-    timer.cancel()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def uneven(tasks: list[int], step: int) -> Batch:

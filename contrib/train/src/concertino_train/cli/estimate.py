@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from concertino_train.config.named import make_strategy
 from concertino_train.factories.learners import policy_names
-from concertino_train.factories.models import check_dtype
+from concertino_train.factories.models import precision_of, trains_whole
 from concertino_train.factories.pools import make_pool
 from concertino_train.factories.questions import Questions, evaluation_assignments
 
@@ -199,8 +199,6 @@ def estimate(config: TrainConfig, work: str = "rl", *, measure: bool = False, ra
     """
     notes: list[str] = []
     shape = shape_of(config, notes)
-    if work != "eval":
-        check_dtype(config)
     memory = _memory(config, shape, work, notes) if shape is not None else MemoryEstimate()
     # A speed is given for another machine, whose memory is not known.
     if rate is None and (short := _short_of(config, memory)) is not None:
@@ -373,9 +371,9 @@ def trainable_of(config: TrainConfig, shape: ModelShape) -> int:
 
 def _memory(config: TrainConfig, shape: ModelShape, work: str, notes: list[str]) -> MemoryEstimate:
     trained = trainable_of(config, shape) if work != "eval" else 0
-    dtype = config.model.dtype
-    held = _BYTES.get(dtype, 2 if config.model.adapter is not None and config.trainer.device != "cpu" else 4)
-    computed = _BYTES.get(config.trainer.precision, held)
+    usual = 2 if config.model.adapter is not None and config.trainer.device != "cpu" else 4
+    held = 4 if work != "eval" and trains_whole(config) else _BYTES.get(config.model.dtype, usual)
+    computed = _BYTES.get(precision_of(config), held)
     # The reference of the KL term is a copy of what is trained, which is everything without an adapter.
     copies = 2 if work == "rl" and config.algorithm.kl and config.model.adapter is None else 1
     policies = len(policy_names(config)) if config.roles.policies == "full" else 1
@@ -388,7 +386,14 @@ def _memory(config: TrainConfig, shape: ModelShape, work: str, notes: list[str])
         rollouts = config.rollout.batch or max(1, _rollouts(config, work, 0) // config.trainer.processes)
         cache = 2 * shape.layers * shape.key_values * computed * rollouts * row
         notes.append(f"cache: keys and values of {rollouts} contexts of {row:,} tokens")
-    return MemoryEstimate(shape.parameters, trained, weights, trained * 4, trained * 8, activations, cache)
+    updating = trained * 4, trained * 8
+    if config.trainer.sharding == "full" and work != "eval":
+        parts = config.trainer.processes * config.trainer.nodes
+        weights, updating = weights // parts, (updating[0] // parts, updating[1] // parts)
+        if cache is not None and work == "rl":
+            cache += shape.parameters * computed
+        notes.append(f"sharding: each of {parts} processes holds its part, and all weights while it samples")
+    return MemoryEstimate(shape.parameters, trained, weights, *updating, activations, cache)
 
 
 def _row_tokens(config: TrainConfig, shape: ModelShape | None, work: str) -> int:

@@ -97,6 +97,11 @@ class TrainConfig(Section):
             raise ValueError("roles.policies=lora needs model.adapter, which says what an adapter is: {rank: 16}")
         if own == "full" and self.model.adapter is not None:
             raise ValueError("roles.policies=full trains whole models; leave out model.adapter, or take lora")
+        if own == "full" and self.trainer.sharding == "full":
+            raise ValueError(
+                "roles.policies=full with trainer.sharding=full: a process would need the whole models of all roles at "
+                "once; take roles.policies=lora, which shards one model with an adapter for each role"
+            )
         if own != "shared" and len(parts := make_strategy(self.rollout.strategy).parts) < 2:
             name = self.rollout.strategy.name
             raise ValueError(

@@ -196,12 +196,17 @@ class ComputeSection(Section):
         device: `auto` is the first accelerator, else the CPU.
         precision: of computing; `auto` is bfloat16 on an accelerator, float32 on a CPU.
         gradient_checkpointing: compute activations again instead of keeping them: less memory for more time.
+        sharding: `full` spreads weights, gradients and the optimiser's state over all processes (FSDP2); with `none`,
+            each process has all of them.
+        optimizer: `adamw_8bit` keeps its state in 8 bits, on GPUs, and needs bitsandbytes.
     """
 
     seed: int = 0
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Precision = "auto"
     gradient_checkpointing: bool = False
+    sharding: Literal["none", "full"] = "none"
+    optimizer: Literal["adamw", "adamw_8bit"] = "adamw"
 
 
 class TrainerSection(ComputeSection):
@@ -211,7 +216,7 @@ class TrainerSection(ComputeSection):
         output: folder of checkpoints, metrics, traces and figures.
         threads: of torch in one process; torch's own choice by default.
         accelerate: a file of accelerate, or a preset of TRL (`multi_gpu`), for the launch command. Reinforcement
-            learning works with data-parallel ones alone.
+            learning works with data-parallel ones alone, and shards by itself (`sharding`).
         processes, nodes: for the launch command.
         keep: checkpoints that are kept; one more with a model for each role, which a crash leaves at different steps.
         sft, rl, eval: of each kind of work.

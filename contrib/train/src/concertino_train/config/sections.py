@@ -82,7 +82,9 @@ class ModelSection(Section):
         new: the model to create if there is no `path`.
         adapter: train a LoRA adapter; without, all weights. A `path` that holds an adapter is trained further as it is,
             and what is said here has to be what it was made with.
-        dtype: of the weights; `auto` is bfloat16 under an adapter on an accelerator, else float32.
+        dtype: of the weights below an adapter; `auto` is bfloat16 on an accelerator, else float32. Without an adapter,
+            weights stay float32 while they are trained; 16 bits are then those of computing, if `trainer.precision` is
+            `auto`, and of exports.
         attention: implementation of transformers, such as `sdpa`.
         template: file of a chat template; by default the tokenizer's.
         template_options: variables for the template, such as `enable_thinking: false`.

@@ -56,10 +56,18 @@ class Learner:
     def save(self, folder: Path, config: TrainConfig) -> None:
         """Write weights, tokenizer and settings; by role into folders of their own where these have policies.
 
+        All processes call it, as sharded weights are gathered from them; the one that leads writes.
+
         Args:
             folder: replaced file by file.
             config: of the training.
         """
+        if config.trainer.sharding == "full":
+            from concertino_train.trainer.sharding import save_whole
+
+            save_whole(self.model, folder)
+        if not this_rank().leads:
+            return
         folder.mkdir(parents=True, exist_ok=True)
         if self.models:
             for role, model in self.models.items():
@@ -68,9 +76,11 @@ class Learner:
         elif self.adapters:
             from concertino_train.trainer.roles import save_adapters
 
-            for home in save_adapters(self.model, folder, self.adapters):
-                self.codec.save(home)
-        else:
+            if config.trainer.sharding == "none":
+                save_adapters(self.model, folder, self.adapters)
+            for role in self.adapters:
+                self.codec.save(folder / role)
+        elif config.trainer.sharding == "none":
             self.model.save_pretrained(str(folder))
         self.codec.save(folder)
         (folder / SETTINGS).write_text(config.text(), encoding="utf-8")
@@ -304,7 +314,10 @@ def _handing_over(model: Any, policy: Any, served: Path) -> Callable[[int], None
     A folder is kept until the next one answers, because a restarted server reads it again.
     """
 
+    from concertino_train.trainer.sharding import is_sharded
+
     def refresh(step: int) -> None:
+        sharded = is_sharded(model)
         if this_rank().leads:
             if hasattr(model, "peft_config"):
                 before = sorted(served.glob("*"))
@@ -315,7 +328,8 @@ def _handing_over(model: Any, policy: Any, served: Path) -> Callable[[int], None
                     if old != folder:
                         shutil.rmtree(old)
             else:
-                policy.update(model.state_dict())
+                # Sharded weights are whole while a step begins, and gathering them again would free them.
+                policy.update(dict(model.named_parameters()) if sharded else model.state_dict())
         # Other ranks sample from the same server, and only once it has the new weights.
         wait_for_everyone()
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from concertino import UsageError
 from concertino.strategies import Ask
 
+from concertino_train.running.shards import shards_of
+from concertino_train.settings import Precision
 from concertino_train.weight_storage import unreadable
 
 if TYPE_CHECKING:
@@ -128,6 +130,11 @@ def load_weights(config: TrainConfig, path: str) -> Any:
     """
     from transformers import AutoModelForCausalLM
 
+    if shards_of(Path(path)) is not None:
+        raise UsageError(
+            f"model.path={path!r} is a checkpoint in parts; put it together: concertino train export {path} FOLDER, "
+            "and give model.path=FOLDER"
+        )
     base = base_of(path)
     check_adapter(config, path)
     # No pickle is opened, and no code of the folder is imported, nor asked about: either could run anything.
@@ -187,22 +194,20 @@ def base_of(path: str | Path) -> str:
     return str(name)
 
 
-def check_dtype(config: TrainConfig) -> None:
-    """Refuse to train whole weights in 16 bits.
+def trains_whole(config: TrainConfig) -> bool:
+    """Whether all weights are trained, and no adapter over them."""
+    return config.model.adapter is None and not base_of(config.model.path)
 
-    Of bfloat16 weights near 0.05, the next number is 0.0002 away: at a learning rate of 1e-6 nearly all updates are
-    rounded to nothing, and no figure tells.
 
-    Raises:
-        UsageError: `model.dtype` says so.
+def precision_of(config: TrainConfig) -> Precision:
+    """What a training computes in.
+
+    Whole weights stay float32 while they are trained: of bfloat16 weights near 0.05, the next number is 0.0002 away,
+    and at a learning rate of 1e-6 nearly all updates would be rounded to nothing. So for them, 16 bits of `model.dtype`
+    are those of computing and of exports.
     """
-    whole = config.model.adapter is None and not base_of(config.model.path)
-    if whole and config.model.dtype in ("bfloat16", "float16"):
-        raise UsageError(
-            f"model.dtype={config.model.dtype}: updates of all weights would be rounded to nothing. Leave out "
-            f"model.dtype and compute in 16 bits: trainer.precision={config.model.dtype}; or train an adapter: "
-            "model.adapter={rank: 16}"
-        )
+    asked = config.trainer.precision
+    return config.model.dtype if asked == "auto" and trains_whole(config) else asked
 
 
 def _adapter_file(file: Path) -> dict[str, Any]:
@@ -213,7 +218,7 @@ def _adapter_file(file: Path) -> dict[str, Any]:
         raise UsageError(f"{file}: cannot be read: {str(error)[:200]}; get the adapter again") from error
     if not isinstance(data, dict):
         raise UsageError(f"{file}: not the file of an adapter; expected a table; get the adapter again")
-    if not any(file.parent.glob("*.safetensors")):
+    if not any(file.parent.glob("*.safetensors")) and shards_of(file.parent) is None:
         raise UsageError(f"{file.parent}: it holds no .safetensors file; a pickle is not opened, it could run any code")
     return data
 
@@ -223,8 +228,9 @@ def _dtype(config: TrainConfig) -> Any:
     import torch
 
     name = config.model.dtype
-    if name == "auto":
-        # Small updates vanish in bfloat16, so weights that are trained are float32; below an adapter they are not.
+    if trains_whole(config):
+        name = "float32"
+    elif name == "auto":
         name = "bfloat16" if config.model.adapter is not None and _accelerated(config) else "float32"
     return getattr(torch, name)
 
@@ -236,8 +242,8 @@ def _accelerated(config: TrainConfig) -> bool:
 
 
 def _to_device(config: TrainConfig, model: Any) -> None:
-    """Put it where it is trained, so that it can sample before a trainer moves it."""
-    if _accelerated(config):
+    """Put it where it is trained, so that it can sample before a trainer moves it; sharding moves layer by layer."""
+    if _accelerated(config) and config.trainer.sharding == "none":
         import os
 
         model.to(f"cuda:{os.environ.get('LOCAL_RANK', '0')}")

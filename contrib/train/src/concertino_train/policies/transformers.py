@@ -198,7 +198,8 @@ def _unwrap(model: torch.nn.Module) -> torch.nn.Module:
     if sharded or any(hasattr(each, "ds_id") or hasattr(each, "device_mesh") for each in model.parameters()):
         raise UsageError(
             "the model's parameters are spread over processes (FSDP or ZeRO-3), so one process cannot sample from "
-            "them; serve the model with vLLM and give a VLLMPolicy, or train it data-parallel (DDP, ZeRO-2)"
+            "them; sample within `whole_weights()` of a trainer with sharding=full, serve the model with vLLM and give "
+            "a VLLMPolicy, or train it data-parallel (DDP)"
         )
     return model
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from concertino_train.audit.batch import AuditRow
 from concertino_train.audit.checks import audit
 from concertino_train.config.named import make_reward
 from concertino_train.factories.learners import make_engine, make_learner, without_dropout
-from concertino_train.factories.models import beginning_of, check_dtype, first_texts, load_model
+from concertino_train.factories.models import beginning_of, first_texts, load_model, precision_of
 from concertino_train.factories.questions import Questions, evaluation_assignments
 from concertino_train.rewards.reward import Reward
 from concertino_train.rewards.term import UnpricedError
@@ -144,7 +144,6 @@ def check_rl(config: TrainConfig) -> None:
         UsageError: a tracker is missing; groups are too small, or all rollouts of one would be the same.
     """
     check_trackers(config.logging.trackers)
-    check_dtype(config)
     if config.rollout.group_size < 2:
         raise UsageError(
             f"rollout.group_size={config.rollout.group_size}: a group of one has nothing to compare with; "
@@ -168,6 +167,7 @@ def algorithm_of(config: TrainConfig) -> Algorithm:
 
     shared = ((PolicyUpdate, config.algorithm), (RlSteps, config.trainer.rl), (ComputeSection, config.trainer))
     given = {name: getattr(section, name) for kind, section in shared for name in kind.model_fields}
+    given["precision"] = precision_of(config)
     return Algorithm(**given, temperature=config.rollout.temperature, group_size=config.rollout.group_size)
 
 
@@ -341,16 +341,21 @@ class _RlTraining:
         except UnpricedError as error:
             raise UsageError(f"{error}; give model.prices, or prices in the pool") from error
 
+    def _whole_weights(self) -> AbstractContextManager[None]:
+        """Each process has all weights; those of roles with a model each are never sharded."""
+        return nullcontext() if self.learner.models else self.trainer.whole_weights()
+
     def finish(self, seconds: float, cpu_seconds: float) -> RlResult:
         """Write the result."""
         watch, stopped = self.watch, self.watch.stopped
         figures: dict[str, Any] = {}
         if not stopped and self.config.tasks.eval:
-            self.learner.refresh(self.algorithm.steps + 1)
-            measured = self.collector.measure()
+            with self._whole_weights():
+                self.learner.refresh(self.algorithm.steps + 1)
+                measured = self.collector.measure()
             figures = over_ranks(gathered(measured) if self.rank.ranks > 1 else [measured])
         model = None if stopped else self.home.model
-        if model is not None and self.rank.leads:
+        if model is not None:
             self.learner.save(model, self.config)
         newest = self._newest()
         checkpoint = self.home.checkpoints / f"checkpoint-{newest}" if newest and not self.learner.models else None

@@ -10,7 +10,7 @@ from concertino import UsageError
 from concertino_local.codec import Codec
 
 from concertino_train.data.encoding import LabelledConversation
-from concertino_train.device import check_device
+from concertino_train.device import check_device, optimizer_argument
 
 from .rows import identity_of, table_of
 from .settings import SftSettings
@@ -33,12 +33,15 @@ def make_trainer(
     from transformers.trainer_callback import PrinterCallback
     from trl.trainer.sft_trainer import DataCollatorForLanguageModeling, SFTTrainer
 
+    from concertino_train.trainer.sharded_training import ShardedTraining
     from concertino_train.trainer.tokenizer import codec_tokenizer
 
     from .callback import SftCallback
 
-    class Trainer(SFTTrainer):
+    class Trainer(ShardedTraining, SFTTrainer):
         """As TRL's, without what it tells the network and writes for a hub."""
+
+        sharding = settings.sharding == "full"
 
         def _send_telemetry(self) -> None: ...
 
@@ -56,6 +59,9 @@ def make_trainer(
         peft_config=adapter,
         callbacks=[callback],
     )
+    if trainer.sharding:
+        # Where a release of transformers has not placed it in its constructor.
+        trainer._shard(trainer.model)
     # TRL sets both for each batch, too. Written with the weights, no cache would slow every generation, and the logits
     # of the router of a mixture of experts would break sampling.
     shape.use_cache = True
@@ -99,6 +105,7 @@ def sft_arguments(settings: SftSettings, rows: int) -> TrainingArguments:
         "bf16": precision == "bfloat16",
         "fp16": precision == "float16",
         "use_cpu": on_cpu,
+        **optimizer_argument(settings.optimizer, sharded=settings.sharding == "full"),
         "seed": settings.seed,
         "data_seed": settings.seed,
         "save_strategy": "steps" if settings.save_every else "no",

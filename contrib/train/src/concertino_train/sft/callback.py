@@ -15,6 +15,8 @@ from concertino import UsageError
 from transformers import TrainerCallback
 
 from concertino_train.running.checkpoints import prune, read_state, write_state
+from concertino_train.running.ranks import wait_for_everyone
+from concertino_train.trainer.sharding import whole
 
 from .progress import Evaluate, SftProgress
 from .settings import SftSettings
@@ -70,7 +72,9 @@ class SftCallback(TrainerCallback):
         training = model.training
         model.eval()
         try:
-            found = self.evaluate(step)
+            # Only then may each process compute as much as it needs.
+            with whole(model):
+                found = self.evaluate(step)
         finally:
             model.train(training)
         self.evaluations[step] = dict(found) if isinstance(found, Mapping) else {"share": float(found)}
@@ -114,7 +118,9 @@ class SftCallback(TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Make the checkpoint complete, and remove old ones."""
-        # Weights are on disk before transformers calls this, so the state is the last file of a checkpoint.
+        # Weights are on disk before transformers calls this, so the state is the last file of a checkpoint. Other
+        # processes may still be writing theirs.
+        wait_for_everyone()
         if state.is_world_process_zero:
             folder = Path(args.output_dir)
             kept = {"identity": self.identity, "losses": self.losses, "evaluations": self.evaluations}

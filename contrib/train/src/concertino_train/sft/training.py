@@ -20,7 +20,7 @@ from concertino_train.config.learning import ComputeSection, SftSteps
 from concertino_train.data.conversations import RoleConversation
 from concertino_train.data.files import read_conversations
 from concertino_train.factories.learners import SETTINGS, lora_config, make_engine, make_learner
-from concertino_train.factories.models import LoadedPolicy, check_dtype, load_model, save_base
+from concertino_train.factories.models import LoadedPolicy, load_model, precision_of, save_base
 from concertino_train.factories.questions import evaluation_assignments
 from concertino_train.rl.steps import figures_of_tests
 from concertino_train.running.checkpoints import latest_checkpoint, step_of
@@ -101,7 +101,6 @@ def run_sft(
     set_quiet_environment()
     began, told, rank = time.monotonic(), reporter or Reporter(), this_rank()
     check_trackers(config.logging.trackers)
-    check_dtype(config)
     if config.trainer.threads is not None:
         import torch
 
@@ -160,8 +159,9 @@ def sft_settings(config: TrainConfig, folder: Path, *, resume: bool = False, for
     """The settings of SFT, from those of the training."""
     trainer = config.trainer
     shared = ((SftSteps, trainer.sft), (ComputeSection, trainer))
+    given = {name: getattr(section, name) for kind, section in shared for name in kind.model_fields}
     return SftSettings(
-        **{name: getattr(section, name) for kind, section in shared for name in kind.model_fields},
+        **{**given, "precision": precision_of(config)},
         out=folder,
         save_every=trainer.sft.save_every,
         keep=trainer.keep,

@@ -10,6 +10,8 @@ import torch
 from concertino import UsageError
 from trl.trainer.grpo_config import GRPOConfig
 
+from concertino_train.device import optimizer_argument
+
 from .algorithm import Algorithm
 from .contract import versions
 
@@ -102,6 +104,7 @@ def _machine(algorithm: Algorithm) -> dict[str, Any]:
     precision = ("float32" if on_cpu else "bfloat16") if algorithm.precision == "auto" else algorithm.precision
     return {
         "use_cpu": on_cpu,
+        **optimizer_argument(algorithm.optimizer, sharded=algorithm.sharding == "full"),
         "bf16": precision == "bfloat16",
         "fp16": precision == "float16",
         _CHECKPOINTING: algorithm.gradient_checkpointing,

@@ -45,6 +45,7 @@ from .layout import Layout, layout
 from .losses import importance_weights
 from .reference import ReferencePolicy
 from .roles import Adapters
+from .sharded_training import ShardedTraining
 from .tensors import Tensors, loss_mask, part, pieces, placed_tensors, score_rows, sequences
 from .tokenizer import codec_tokenizer
 
@@ -57,7 +58,7 @@ SampleBatch = Callable[[list[Any], int], Batch]
 """Given this rank's tasks of a step and the number of the step from 0, roll out, reward and group."""
 
 
-class OrchestratorGRPOTrainer(GRPOTrainer):
+class OrchestratorGRPOTrainer(ShardedTraining, GRPOTrainer):
     """Trains a policy on batches of rollouts.
 
     Attributes:
@@ -117,6 +118,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         self._sample, self._keep, self._role = sample, keep, role
         self._identity, self._accepted = dict(identity or {}), tuple(accept_changed)
         self._pad, self._folder = codec.pad_id, Path(folder)
+        self.sharding = algorithm.sharding == "full"
         ranks = arguments.world_size
         self._own_questions = _shared_out(algorithm.questions_per_step, ranks)
         beats = algorithm.steps * ranks * algorithm.steps_per_generation
@@ -140,11 +142,15 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         if tokenizer is None:
             self.processing_class = None
         self.beta = arguments.beta = algorithm.kl
+        self._refuse_others_sharding()
+        if self.sharding:
+            # Where a release of transformers has not placed it in its constructor.
+            self._shard(model)
+        # Behind the sharding, which exchanges the parameters.
         self._adapters = Adapters(model, roles) if roles else None
         if self._adapters:
             # Before the optimiser is made, which takes only weights that require a gradient.
             self._adapters.unfreeze()
-        self._refuse_sharding()
         # Behind `unfreeze`, for only weights that require a gradient are copied.
         self._reference = ReferencePolicy(model) if algorithm.kl else None
         self.tasks = tasks if isinstance(tasks, TaskStream) else self._stream(tasks)
@@ -154,12 +160,17 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         rank, ranks = self.accelerator.process_index, self.accelerator.num_processes
         return TaskStream(tasks, seed=self.algorithm.seed, rank=rank, ranks=ranks)
 
-    def _refuse_sharding(self) -> None:
-        if self.is_deepspeed_enabled or self.is_fsdp_enabled:
+    def _refuse_others_sharding(self) -> None:
+        if self.is_deepspeed_enabled:
             raise UsageError(
-                "this trainer works on one device or with DDP (accelerate's multi_gpu), not with FSDP or DeepSpeed, "
-                "for every process samples from whole weights; use a LoRA adapter, gradient_checkpointing, or a vLLM "
-                "server for the rollouts to save memory"
+                "reinforcement learning works without DeepSpeed: it joins gradients once for each step, and here a "
+                "step has as many passes as its rows need; take trainer.sharding=full, which shares out memory as "
+                "ZeRO-3 does"
+            )
+        if self.is_fsdp_enabled:
+            raise UsageError(
+                "this trainer shards by itself; give trainer.sharding=full, and trainer.accelerate=multi_gpu in place "
+                "of a file with FSDP"
             )
 
     # -- from tasks to tensors -----------------------------------------------------------------------------------------
@@ -170,7 +181,9 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
             raise UsageError("a policy is evaluated by rollouts, not by the trainer; see concertino_train.rollouts")
         self.model.eval()
         started = time.perf_counter()
-        batch = self._sample(self.tasks.take(self._own_questions), self.generation)
+        # Processes need different numbers of passes to sample, so each has to have all weights.
+        with self.whole_weights():
+            batch = self._sample(self.tasks.take(self._own_questions), self.generation)
         self._note({"seconds/sample": time.perf_counter() - started})
         found = self._layout(batch)
         tensors = self._tensors(batch, found)
@@ -278,7 +291,8 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         chosen = pieces(inputs, self.algorithm.micro_batch)
         before = torch.zeros((), device=self.accelerator.device)
         for places in chosen[:-1]:
-            # DDP would average gradients after every piece; the last pass, which TRL makes, averages their sum.
+            # DDP would average gradients after every piece; the last pass, which TRL makes, averages their sum. Sharded
+            # ones are averaged piece by piece, for their sum would have to be kept whole.
             with self.accelerator.no_sync(model):
                 piece = self._piece_loss(model, part(inputs, places))
                 self.accelerator.backward(piece)
@@ -286,7 +300,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         last = part(inputs, chosen[-1])
         loss = self._piece_loss(model, last)
         # DDP expects a gradient of every parameter in the pass that it averages, and a piece touches one adapter only.
-        if self._adapters and self.accelerator.num_processes > 1:
+        if self._adapters and self.accelerator.num_processes > 1 and not self.sharding:
             loss = loss + self._adapters.nothing(self._adapters.roles[int(last["role"][0])])
         # For the log alone: `before` is detached, and its gradients have been made.
         return loss + before

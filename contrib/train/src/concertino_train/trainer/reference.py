@@ -1,7 +1,8 @@
 """The reference: the policy as it was when training began, which the KL term measures the distance to.
 
 What is trained is kept as a copy, and put in place while log-probabilities of the reference are computed; for adapters
-that is a copy of the adapters alone. The invariant: outside `active` the model has its own weights, bit by bit.
+that is a copy of the adapters alone, for sharded weights of this process's parts. The invariant: outside `active` the
+model has its own weights, bit by bit.
 """
 
 from __future__ import annotations
@@ -18,24 +19,32 @@ class ReferencePolicy:
 
     def __init__(self, model: nn.Module) -> None:
         """Copy all weights of a model that are trained."""
-        self._kept = {name: value.detach().clone() for name, value in _trained(model)}
+        self._kept = {name: value.clone() for name, value in _trained(model).items()}
 
     @contextmanager
     def active(self, model: nn.Module) -> Iterator[None]:
         """The model with these weights, without gradients."""
-        own: dict[str, Tensor] = {}
-        # The optimiser holds these very parameters, so they stay, and only the tensors inside them are exchanged.
-        parameters = {name: value for name, value in model.named_parameters() if name in self._kept}
+        exchanged: list[tuple[Tensor, Tensor]] = []
         try:
-            for name, value in parameters.items():
-                # Exchanged and not copied over, so the model's own weights come back bit by bit.
-                own[name], value.data = value.data, self._kept[name].to(value.device)
             with torch.no_grad():
+                for name, value in _trained(model).items():
+                    _exchange(value, self._kept[name])
+                    exchanged.append((value, self._kept[name]))
                 yield
         finally:
-            for name, data in own.items():
-                parameters[name].data = data
+            with torch.no_grad():
+                for pair in exchanged:
+                    _exchange(*pair)
 
 
-def _trained(model: nn.Module) -> list[tuple[str, Tensor]]:
-    return [(name, value) for name, value in model.named_parameters() if value.requires_grad]
+def _exchange(one: Tensor, other: Tensor) -> None:
+    """Each gets the numbers of the other. The optimiser holds the parameters, and FSDP their storage, so both stay."""
+    held = one.clone()
+    one.copy_(other)
+    other.copy_(held)
+
+
+def _trained(model: nn.Module) -> dict[str, Tensor]:
+    """What is trained; of sharded weights this process's parts."""
+    values = {name: value.detach() for name, value in model.named_parameters() if value.requires_grad}
+    return {name: value.to_local() if hasattr(value, "to_local") else value for name, value in values.items()}
