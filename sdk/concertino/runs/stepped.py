@@ -8,7 +8,7 @@
             await run.act()             # the executor runs the plan
     finished = await run.close()
 
-Many of them are driven in lock-step, so that one batch of a model answers all; and a run is copied at any point
+Many of them are driven at once, so that one batch of a model answers those that ask; and a run is copied at any point
 (`fork`), so that several continuations of one past are tried. Budget, events and records are those of every other run.
 
 Invariant: what is told and done is recorded as `Orchestrator.run` records it, so a trace of a stepped run is replayed

@@ -1,14 +1,15 @@
-"""The rollout engine: many runs at once, in lock-step, with the policy in the place of their model.
+"""The rollout engine: many runs at once, each on its own, with the policy in the place of their model.
 
-    every run:  act ... act          all calls of all runs at the same time, on one executor
-    all runs:   one batch            each run that asks is a row
-    every run:  tell, and so on      until all are done
+    every run:  act ... act, ask     all calls of all runs at the same time, on one executor
+    policy:     one batch            each run that asks by now is a row (`gathering`)
+    every run:  tell, and so on      until it is done, and graded
 
 What makes a run is the same as everywhere: strategy, pool, executor, budget, events. The engine only plays the model:
 it keeps the token ids of every conversation, so that what the policy sampled is what it reads on, and what is trained.
 
 Invariants: every rollout that is begun is returned, however it ended; what a rollout holds depends on assignment, seed
-and weights, not on which others are in the batch; and no run is left open, whatever happens.
+and weights, not on which others are in the batch; no run waits for the calls of another; and no run is left open,
+whatever happens.
 """
 
 from __future__ import annotations
@@ -43,40 +44,21 @@ from concertino_bench.runner import PoolServices, choose_graders, grading_pool
 from concertino_local.codec import Codec
 
 from concertino_train.episodes import Episode
+from concertino_train.loop_thread import LoopThread
 from concertino_train.policies import Policy, Prompt, Sample
 
 from .assignment import Assignment, TokenLimits
 from .conversations import Conversations, Encoder
+from .gathering import PATIENCE, Answer, Gatherer
 from .rollout import Rollout
 from .sequences import TokenSequence
 from .sharing import SharedCalls
+from .timings import Timings
 from .turns import RoleTurns, Scripts
 
 T = TypeVar("T")
 POLICY = "policy"
 """The name under which the policy stands in the pools of rollouts."""
-
-
-@dataclass
-class Timings:
-    """Seconds of wall time by what was waited for.
-
-    Attributes:
-        generate: the policy.
-        environment: calls, and models that are not the policy.
-        grading: graders and rewards of turns.
-        total: all of it, the engine's own work included.
-    """
-
-    generate: float = 0.0
-    environment: float = 0.0
-    grading: float = 0.0
-    total: float = 0.0
-
-    @property
-    def own(self) -> float:
-        """Seconds of the engine's own work: the total without the others."""
-        return max(0.0, self.total - self.generate - self.environment - self.grading)
 
 
 @dataclass
@@ -89,6 +71,7 @@ class Player:
     run: SteppedRun
     world: TaskWorld | None
     watch: RoleTurns
+    seat: int = -1
     conversations: Conversations = field(default_factory=Conversations)
     readings: list[Reading | None] = field(default_factory=list)
     turn: int = 0
@@ -140,6 +123,7 @@ class RolloutEngine:
         prices: of the policy's tokens.
         executor: shared with others; without one the engine has its own.
         calls: of members, at once, where the engine has its own executor.
+        patience: seconds without a new question after which a batch is sampled without runs whose calls last longer.
     """
 
     def __init__(
@@ -152,21 +136,24 @@ class RolloutEngine:
         prices: Prices | None = None,
         executor: Executor | None = None,
         calls: int = 4096,
+        patience: float = PATIENCE,
     ) -> None:
         self.policies = {"": policy} if isinstance(policy, Policy) else dict(policy)
         self.limits = limits or TokenLimits()
         self.share = share
+        self.patience = patience
         self.timings = Timings()
         self.shared = {"asked": 0, "hits": 0}
         self._graders = list(graders) if graders is not None else None
         self._leader = ModelSpec(POLICY, _nobody, description="the policy in training", prices=prices)
         self._given = executor
         self._executor, self._calls = executor, calls
-        # One thread: a policy is asked by one thread at a time (`Policy.generate`), and scripts share one sandbox.
-        self._threads = ThreadPoolExecutor(1, "policy")
+        # One thread each: a policy is asked by one thread at a time (`Policy.generate`), and scripts share one sandbox.
+        self._sampling, self._judging = ThreadPoolExecutor(1, "policy"), ThreadPoolExecutor(1, "scripts")
         self._scripts = Scripts()
         self._encoders: dict[int, Encoder] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._gatherer: Gatherer | None = None
+        self._loop: LoopThread | None = None
 
     # -- rolling out ---------------------------------------------------------------------------------------------------
 
@@ -188,16 +175,25 @@ class RolloutEngine:
             UsageError: a task has no grader, or a pool lacks what a grader or the strategy needs. Nothing has run.
         """
         with self.measured("total"):
-            desks = self.juries(assignments)
+            juries = self.juries(assignments)
             players = self.players(assignments, group_size, step)
-            try:
-                while any(not player.run.done for player in players):
-                    await self.advance(players)
-                    await self._ask([player for player in players if not player.run.done], seed)
-                return await self.finish(players, desks)
-            finally:
-                for player in players:
-                    await player.run.close()
+            return await together([self.play(each, juries[each.assignment.task.id], seed) for each in players])
+
+    async def play(self, player: Player, jury: Grader, seed: int) -> Rollout:
+        """Play one run from its beginning to its grade, whatever the others do. It is closed in any case."""
+        player.seat = self.gatherer.enter()
+        try:
+            await self.advance(player)
+            while not player.run.done:
+                sequence = self.read(player)
+                if sequence is not None:
+                    (answer,) = await self.ask(player, [self.prompt(player, sequence, seed)])
+                    self.tell(player, sequence, answer)
+                await self.advance(player)
+            return await self.finish(player, jury)
+        finally:
+            self.gatherer.leave(player.seat)
+            await player.run.close()
 
     def run_sync(self, assignments: Sequence[Assignment], **options: Any) -> list[Rollout]:
         """`run` for programs without an event loop; the engine keeps one of its own."""
@@ -206,8 +202,8 @@ class RolloutEngine:
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the engine's own event loop."""
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-        return self._loop.run_until_complete(work)
+            self._loop = LoopThread("rollouts")
+        return self._loop.run(work)
 
     def close(self) -> None:
         """Release executor, threads and sandbox. May be called again."""
@@ -220,7 +216,8 @@ class RolloutEngine:
         if self._loop is not None:
             self._loop.close()
             self._loop = None
-        self._threads.shutdown()
+        self._sampling.shutdown()
+        self._judging.shutdown()
         self._scripts.close()
 
     # -- the parts -----------------------------------------------------------------------------------------------------
@@ -271,27 +268,31 @@ class RolloutEngine:
     def executor(self) -> Executor:
         """The executor that runs the calls; an own one is made at the first use."""
         if self._executor is None:
-            # A limit meant for one run would hold up all others, which wait for the slowest in every round.
+            # A limit meant for one run would hold up all others.
             self._executor = Executor(limits=Limits(calls=self._calls))
         return self._executor
 
-    async def advance(self, players: Sequence[Player]) -> None:
-        """All calls of all runs at the same time, until each waits for the policy or is done."""
+    async def advance(self, player: Player) -> None:
+        """Make the calls of a run, until it waits for the policy or is done; see what its roles did."""
         with self.measured("environment"):
-            await asyncio.gather(*(player.advance() for player in players))
-        with self.measured("grading"):
-            for player in players:
-                if player.watch.domain:
-                    await self.in_thread(player.watch.look, player.run.machine)
+            await player.advance()
+        await self.look(player)
 
-    async def _ask(self, players: Sequence[Player], seed: int) -> None:
-        """One batch: each run that asks is a row."""
-        asked = [(player, self.read(player)) for player in players]
-        rows = [(player, sequence) for player, sequence in asked if sequence is not None]
-        prompts = [self.prompt(player, sequence, seed) for player, sequence in rows]
-        samples, seconds = await self.generate(prompts)
-        for (player, sequence), sample in zip(rows, samples, strict=True):
-            self.tell(player, sequence, sample, seconds)
+    async def look(self, player: Player) -> None:
+        """See whether a turn of a run's roles is over."""
+        if player.watch.domain:
+            await self.judged(player.watch.look, player.run.machine)
+
+    async def ask(self, player: Player, prompts: Sequence[Prompt]) -> list[Answer]:
+        """The policy's answers to a run's prompts, sampled together with what other runs ask."""
+        return await self.gatherer.ask(player.seat, prompts)
+
+    @property
+    def gatherer(self) -> Gatherer:
+        """Gathers what runs ask, on the loop that runs now."""
+        if self._gatherer is None or self._gatherer.loop is not asyncio.get_running_loop():
+            self._gatherer = Gatherer(self.generate, self.patience)
+        return self._gatherer
 
     def read(self, player: Player) -> TokenSequence | None:
         """The sequence on which a run's question is answered; None, and the run ends, where there is no room on it."""
@@ -318,33 +319,34 @@ class RolloutEngine:
         drawn = f"{seed}:{player.run.id}:{player.group}:{player.sample}:{player.turn}:{branch}"
         return Prompt(tuple(sequence.ids), most, sequence.role, _number(drawn))
 
-    async def generate(self, prompts: Sequence[Prompt]) -> tuple[list[Sample], float]:
-        """The policy's answers, and how long they took; each policy of a role gets its own batch."""
-        if not prompts:
-            return [], 0.0
-        started = time.monotonic()
-        samples: list[Sample | None] = [None] * len(prompts)
+    async def generate(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        """The policy's answers; each policy of a role gets its own batch."""
+        answers: list[Answer | None] = [None] * len(prompts)
         with self.measured("generate"):
             # A policy that plays several roles gets one batch.
             for policy in dict.fromkeys(self.policies.values()):
                 places = [place for place, prompt in enumerate(prompts) if self.policy(prompt.role) is policy]
-                if batch := [prompts[place] for place in places]:
-                    found = await self.in_thread(policy.generate, batch)
+                if places:
+                    # The version at the beginning: a server may get new weights before it has ended.
+                    started, version = time.monotonic(), policy.version
+                    found = await _in(self._sampling, policy.generate, [prompts[place] for place in places])
+                    seconds = time.monotonic() - started
                     for place, sample in zip(places, found, strict=True):
-                        samples[place] = sample
-        return [sample for sample in samples if sample is not None], time.monotonic() - started
+                        answers[place] = Answer(sample, version, seconds)
+        return [answer for answer in answers if answer is not None]
 
-    def tell(self, player: Player, sequence: TokenSequence, sample: Sample, seconds: float) -> None:
+    def tell(self, player: Player, sequence: TokenSequence, answer: Answer) -> None:
         """Give a run what was sampled for it."""
         step = player.asks()
         assert step is not None
-        policy = self.policy(step.role)
+        codec, sample = self.policy(step.role).codec, answer.sample
         # Counted now, as `write` puts the sample behind what was read.
         read = len(sequence.ids)
-        reply = reply_of(policy.codec, step, tuple(sequence.ids), sample)
-        player.conversations.write(sequence, sample, reply.text, policy.codec, policy.version)
+        reply = reply_of(codec, step, tuple(sequence.ids), sample)
+        player.conversations.write(sequence, sample, reply.text, codec, answer.version)
         player.turn += 1
-        player.run.on_reply(replace(reply, usage=Usage(input_tokens=read, output_tokens=len(sample.ids))), seconds)
+        used = Usage(input_tokens=read, output_tokens=len(sample.ids))
+        player.run.on_reply(replace(reply, usage=used), answer.seconds)
         # Kept while it is known; otherwise the run would be replayed to read the texts again.
         player.readings.append(player.run.machine.reading)
 
@@ -367,18 +369,18 @@ class RolloutEngine:
             raise UsageError(f"no policy plays the role {role!r}; there are policies for {', '.join(self.policies)}")
         return found
 
-    async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run something that blocks, one at a time, in the policy's thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+    async def judged(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Judge a turn, which may run scripts: one at a time, in their thread."""
 
-    @contextlib.contextmanager
-    def measured(self, what: str) -> Any:
+        def measured() -> T:
+            with self.measured("grading"):
+                return work(*arguments)
+
+        return await _in(self._judging, measured)
+
+    def measured(self, what: str) -> contextlib.AbstractContextManager[None]:
         """Add the seconds of a block to the timings."""
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            setattr(self.timings, what, getattr(self.timings, what) + time.monotonic() - started)
+        return self.timings.measured(what)
 
     # -- ends ----------------------------------------------------------------------------------------------------------
 
@@ -388,14 +390,11 @@ class RolloutEngine:
             self._graders = installed_graders()
         return choose_graders([assignment.task for assignment in assignments], self._graders)
 
-    async def finish(self, players: Sequence[Player], juries: Mapping[str, Grader]) -> list[Rollout]:
-        """Close the runs and grade what they answered."""
-        with self.measured("grading"):
-            return [await self._finished(player, juries[player.assignment.task.id]) for player in players]
-
-    async def _finished(self, player: Player, grader: Grader) -> Rollout:
+    async def finish(self, player: Player, grader: Grader) -> Rollout:
+        """Close a run and grade what it answered."""
         assignment, run = player.assignment, await player.run.close()
-        grade = await self._grade(player, run, grader)
+        with self.measured("grading"):
+            grade = await self._grade(player, run, grader)
         episode = Episode.of_run(
             run,
             grade,
@@ -450,3 +449,18 @@ def _nobody() -> NoReturn:
         "the policy is asked by the engine alone; a member of the pool that asks the model `policy` needs a role of "
         "its own in the pool: [roles] worker = ..."
     )
+
+
+async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Do all at the same time; the first error ends the others, and is raised once these have ended."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _in(thread: ThreadPoolExecutor, work: Callable[..., T], *arguments: Any) -> T:
+    return await asyncio.get_running_loop().run_in_executor(thread, work, *arguments)
