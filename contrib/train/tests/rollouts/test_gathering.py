@@ -61,7 +61,7 @@ def in_rounds(policy: Noted, assignments: list[Assignment], size: int) -> list[l
     engine = RolloutEngine(policy, limits=WIDE)
 
     async def played() -> list[list[list[int]]]:
-        players = engine.players(assignments, size, 0)
+        players = [player for group in engine.players(assignments, size, 0) for player in group]
         while True:
             for player in players:
                 await engine.advance(player)
@@ -153,25 +153,26 @@ async def test_who_was_late_is_not_waited_for_until_it_has_asked_again() -> None
 
     gatherer = Gatherer(noted, patience=0.02)
     quick, late = gatherer.enter(), gatherer.enter()
-    await gatherer.ask(quick, row(1))
+    await quick.ask(row(1))
     gatherer._patience = FAR  # whoever is waited for now is waited for long
-    await asyncio.wait_for(gatherer.ask(quick, row(2)), FAR / 3)
-    both = asyncio.gather(gatherer.ask(late, row(3)), gatherer.ask(quick, row(4)))
+    await asyncio.wait_for(quick.ask(row(2)), FAR / 3)
+    both = asyncio.gather(late.ask(row(3)), quick.ask(row(4)))
     await both
     assert batches[:2] == [[1], [2]]
     assert sorted(number for batch in batches[2:] for number in batch) == [3, 4]
-    gatherer.leave(late)
-    await asyncio.wait_for(gatherer.ask(quick, row(5)), FAR / 3)
+    late.leave()
+    await asyncio.wait_for(quick.ask(row(5)), FAR / 3)
     assert batches[-1] == [5]
 
 
 async def test_nothing_is_sampled_while_the_gate_is_closed() -> None:
     gatherer = Gatherer(answers, patience=0.01)
     seat = gatherer.enter()
-    async with gatherer.closed():
-        asked = asyncio.create_task(gatherer.ask(seat, row(1)))
-        await asyncio.sleep(0.05)
-        assert not asked.done()
+    await gatherer.shut()
+    asked = asyncio.create_task(seat.ask(row(1)))
+    await asyncio.sleep(0.05)
+    assert not asked.done()
+    gatherer.open()
     assert (await asked)[0].sample.ids == (1,)
 
 
@@ -183,21 +184,21 @@ async def test_an_error_of_the_policy_reaches_all_that_asked_and_the_next_batch_
 
     gatherer = Gatherer(broken, patience=0.01)
     one, two = gatherer.enter(), gatherer.enter()
-    found = await asyncio.gather(gatherer.ask(one, row(1)), gatherer.ask(two, row(2)), return_exceptions=True)
+    found = await asyncio.gather(one.ask(row(1)), two.ask(row(2)), return_exceptions=True)
     assert [str(error) for error in found] == ["no weights"] * 2
-    assert (await gatherer.ask(two, row(3)))[0].sample.ids == (3,)
+    assert (await two.ask(row(3)))[0].sample.ids == (3,)
 
 
 async def test_a_run_that_gives_up_takes_its_question_back() -> None:
     gatherer = Gatherer(answers, patience=0.01)
     one, two = gatherer.enter(), gatherer.enter()
-    asked = asyncio.create_task(gatherer.ask(one, row(1)))
+    asked = asyncio.create_task(one.ask(row(1)))
     await asyncio.sleep(0)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
-    gatherer.leave(one)
-    assert (await gatherer.ask(two, row(2)))[0].sample.ids == (2,)
+    one.leave()
+    assert (await two.ask(row(2)))[0].sample.ids == (2,)
 
 
 def test_a_second_in_which_several_things_happen_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,6 +107,8 @@ class VLLMPolicy(Policy):
         self._broken = ""
         self._loop: LoopThread | None = None
 
+    apart = True
+
     def generate(self, prompts: Sequence[Prompt]) -> list[Sample]:
         """See `Policy.generate`. A prompt that leaves no room in the context gets an empty sample of `length`.
 

@@ -155,6 +155,11 @@ def check_rl(config: TrainConfig) -> None:
             "algorithm.advantages.std=batch with several processes: each sees its own part of the batch only; take "
             "group or none, or train in one process"
         )
+    if config.trainer.rl.max_staleness and config.algorithm.sampling.enabled:
+        raise UsageError(
+            "trainer.rl.max_staleness with algorithm.sampling.enabled: dynamic sampling decides within a step what "
+            "else is asked, so nothing can be asked ahead; leave one out"
+        )
     if config.trainer.rl.eval_every is not None and not config.tasks.eval:
         raise UsageError("trainer.rl.eval_every is given, and tasks.eval has no tasks")
 
@@ -166,6 +171,9 @@ def algorithm_of(config: TrainConfig) -> Algorithm:
 
     shared = ((PolicyUpdate, config.algorithm), (RlSteps, config.trainer.rl), (ComputeSection, config.trainer))
     given = {name: getattr(section, name) for kind, section in shared for name in kind.model_fields}
+    differs = config.rollout.backend == "vllm" or config.trainer.rl.max_staleness > 0
+    if given["correction"] == "auto" and differs and given["old"] == "recomputed":
+        given["correction"] = "token_truncate"
     return Algorithm(**given, temperature=config.rollout.temperature, group_size=config.rollout.group_size)
 
 

@@ -49,7 +49,7 @@ from concertino_train.policies import Policy, Prompt, Sample
 
 from .assignment import Assignment, TokenLimits
 from .conversations import Conversations, Encoder
-from .gathering import PATIENCE, Answer, Gatherer
+from .gathering import PATIENCE, Answer, Gatherer, Seat
 from .rollout import Rollout
 from .sequences import TokenSequence
 from .sharing import SharedCalls
@@ -71,7 +71,6 @@ class Player:
     run: SteppedRun
     world: TaskWorld | None
     watch: RoleTurns
-    seat: int = -1
     conversations: Conversations = field(default_factory=Conversations)
     readings: list[Reading | None] = field(default_factory=list)
     turn: int = 0
@@ -152,8 +151,17 @@ class RolloutEngine:
         self._sampling, self._judging = ThreadPoolExecutor(1, "policy"), ThreadPoolExecutor(1, "scripts")
         self._scripts = Scripts()
         self._encoders: dict[int, Encoder] = {}
-        self._gatherer: Gatherer | None = None
         self._loop: LoopThread | None = None
+
+    @property
+    def version(self) -> int:
+        """Of the policy's weights; the first policy's, as those of all roles change together."""
+        return next(iter(self.policies.values())).version
+
+    @property
+    def apart(self) -> bool:
+        """Whether sampling may go on while weights are trained."""
+        return all(policy.apart for policy in self.policies.values())
 
     # -- rolling out ---------------------------------------------------------------------------------------------------
 
@@ -175,24 +183,31 @@ class RolloutEngine:
             UsageError: a task has no grader, or a pool lacks what a grader or the strategy needs. Nothing has run.
         """
         with self.measured("total"):
+            self.forget()
             juries = self.juries(assignments)
-            players = self.players(assignments, group_size, step)
-            return await together([self.play(each, juries[each.assignment.task.id], seed) for each in players])
+            groups = self.players(assignments, group_size, step)
+            gatherer, players = Gatherer(self.generate, self.patience), [each for group in groups for each in group]
+            seats = [gatherer.enter() for _ in players]
+            return await together(
+                [
+                    self.play(each, juries[each.assignment.task.id], seat, seed)
+                    for each, seat in zip(players, seats, strict=True)
+                ]
+            )
 
-    async def play(self, player: Player, jury: Grader, seed: int) -> Rollout:
+    async def play(self, player: Player, jury: Grader, seat: Seat, seed: int) -> Rollout:
         """Play one run from its beginning to its grade, whatever the others do. It is closed in any case."""
-        player.seat = self.gatherer.enter()
         try:
             await self.advance(player)
             while not player.run.done:
                 sequence = self.read(player)
                 if sequence is not None:
-                    (answer,) = await self.ask(player, [self.prompt(player, sequence, seed)])
+                    (answer,) = await seat.ask([self.prompt(player, sequence, seed)])
                     self.tell(player, sequence, answer)
                 await self.advance(player)
             return await self.finish(player, jury)
         finally:
-            self.gatherer.leave(player.seat)
+            seat.leave()
             await player.run.close()
 
     def run_sync(self, assignments: Sequence[Assignment], **options: Any) -> list[Rollout]:
@@ -222,29 +237,32 @@ class RolloutEngine:
 
     # -- the parts -----------------------------------------------------------------------------------------------------
 
-    def players(self, assignments: Sequence[Assignment], group_size: int, step: int) -> list[Player]:
-        """Runs at their beginning, group by group."""
+    def players(
+        self, assignments: Sequence[Assignment], group_size: int, step: int, places: Sequence[tuple[int, str]] = ()
+    ) -> list[list[Player]]:
+        """Runs at their beginning, a list for each group.
+
+        Args:
+            assignments: one for each group.
+            group_size: rollouts of each.
+            step: of training; part of the ids.
+            places: number in the step and name of each group, where these are not all groups of the step.
+        """
         if group_size < 1:
             raise UsageError(f"group_size={group_size}: expected 1 or more")
-        # What was encoded for the questions of earlier steps would pile up.
-        self._encoders.clear()
-        begun: list[Player] = []
-        for number, assignment in enumerate(assignments):
+        begun: list[list[Player]] = []
+        for assignment, (place, name) in zip(assignments, places or enumerate(group_names(assignments)), strict=True):
             calls = SharedCalls(self.shared) if self.share else None
-            ids = [f"{step}-{number}-{sample}" for sample in range(group_size)]
-            begun.extend(self._player(assignment, run_id, sample, calls) for sample, run_id in enumerate(ids))
-        self._groups_differ(begun, group_size)
+            ids = [f"{step}-{place}-{sample}" for sample in range(group_size)]
+            group = [self._player(assignment, run_id, sample, calls) for sample, run_id in enumerate(ids)]
+            for player in group:
+                player.group = name
+            begun.append(group)
         return begun
 
-    @staticmethod
-    def _groups_differ(players: Sequence[Player], group_size: int) -> None:
-        """A task that is asked twice in a step makes two groups."""
-        seen: dict[str, int] = {}
-        for start in range(0, len(players), group_size):
-            group = players[start : start + group_size]
-            count = seen[group[0].group] = seen.get(group[0].group, 0) + 1
-            for player in group:
-                player.group += f"#{count}" if count > 1 else ""
+    def forget(self) -> None:
+        """Forget what was encoded for the questions of earlier steps, which would pile up."""
+        self._encoders.clear()
 
     def _player(self, assignment: Assignment, run_id: str, sample: int, calls: SharedCalls | None) -> Player:
         world = assignment.world(assignment.task) if assignment.world is not None else None
@@ -282,17 +300,6 @@ class RolloutEngine:
         """See whether a turn of a run's roles is over."""
         if player.watch.domain:
             await self.judged(player.watch.look, player.run.machine)
-
-    async def ask(self, player: Player, prompts: Sequence[Prompt]) -> list[Answer]:
-        """The policy's answers to a run's prompts, sampled together with what other runs ask."""
-        return await self.gatherer.ask(player.seat, prompts)
-
-    @property
-    def gatherer(self) -> Gatherer:
-        """Gathers what runs ask, on the loop that runs now."""
-        if self._gatherer is None or self._gatherer.loop is not asyncio.get_running_loop():
-            self._gatherer = Gatherer(self.generate, self.patience)
-        return self._gatherer
 
     def read(self, player: Player) -> TokenSequence | None:
         """The sequence on which a run's question is answered; None, and the run ends, where there is no room on it."""
@@ -449,6 +456,17 @@ def _nobody() -> NoReturn:
         "the policy is asked by the engine alone; a member of the pool that asks the model `policy` needs a role of "
         "its own in the pool: [roles] worker = ..."
     )
+
+
+def group_names(assignments: Sequence[Assignment]) -> list[str]:
+    """A name for each group of a step: a task that is asked twice makes two groups."""
+    seen: dict[str, int] = {}
+    names = []
+    for assignment in assignments:
+        task = assignment.task.id
+        count = seen[task] = seen.get(task, 0) + 1
+        names.append(f"{task}#{count}" if count > 1 else task)
+    return names
 
 
 async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

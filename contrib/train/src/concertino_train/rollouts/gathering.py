@@ -17,14 +17,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from concertino_train.policies import Prompt, Sample
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 PATIENCE = 0.5
 """Seconds without a new question after which a batch is sampled without the runs that have not asked."""
@@ -55,7 +51,7 @@ class _Question:
 
 
 class Gatherer:
-    """Gathers questions into batches.
+    """Gathers questions into batches, on the event loop on which it is made.
 
     Args:
         generate: answers a batch.
@@ -63,52 +59,53 @@ class Gatherer:
     """
 
     def __init__(self, generate: Generate, patience: float = PATIENCE) -> None:
-        self.loop = asyncio.get_running_loop()
         self._generate, self._patience = generate, patience
-        self._seats = itertools.count()
+        self._count = itertools.count()
         self._seated: set[int] = set()
         self._awaited: set[int] = set()
         self._asking: dict[int, _Question] = {}
         self._changed = asyncio.Event()
         self._gate = asyncio.Lock()
+        self._shut = False
         self._work: asyncio.Task[None] | None = None
 
-    def enter(self) -> int:
+    def enter(self) -> Seat:
         """A seat for a run that will ask; it is waited for."""
-        seat = next(self._seats)
-        self._seated.add(seat)
-        self._awaited.add(seat)
-        return seat
+        number = next(self._count)
+        self._seated.add(number)
+        self._awaited.add(number)
+        return Seat(self, number)
 
-    def leave(self, seat: int) -> None:
-        """A run that will not ask again."""
-        self._seated.discard(seat)
-        self._awaited.discard(seat)
+    def leave(self, number: int) -> None:
+        """See `Seat.leave`."""
+        self._seated.discard(number)
+        self._awaited.discard(number)
         self._changed.set()
 
-    async def ask(self, seat: int, prompts: Sequence[Prompt]) -> list[Answer]:
-        """The answers to a run's question.
-
-        Args:
-            seat: of the run, which asks one question at a time.
-            prompts: the rows of the question.
-        """
-        question = self._asking[seat] = _Question(prompts, self.loop.create_future())
-        self._awaited.discard(seat)
+    async def ask(self, number: int, prompts: Sequence[Prompt]) -> list[Answer]:
+        """See `Seat.ask`."""
+        question = self._asking[number] = _Question(prompts, asyncio.get_running_loop().create_future())
+        self._awaited.discard(number)
         self._changed.set()
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._answer(), name="rollouts: sampling")
         try:
             return await question.answer
         finally:
-            if self._asking.get(seat) is question:
-                del self._asking[seat]
+            if self._asking.get(number) is question:
+                del self._asking[number]
 
-    @asynccontextmanager
-    async def closed(self) -> AsyncIterator[None]:
-        """Nothing is sampled inside; it begins when the batch under way is done."""
-        async with self._gate:
-            yield
+    async def shut(self) -> None:
+        """Sample nothing from now on; returns when the batch under way is done. May be called again."""
+        if not self._shut:
+            await self._gate.acquire()
+            self._shut = True
+
+    def open(self) -> None:
+        """Sample again."""
+        if self._shut:
+            self._shut = False
+            self._gate.release()
 
     # -- batches -------------------------------------------------------------------------------------------------------
 
@@ -154,3 +151,19 @@ class Gatherer:
             mine = list(itertools.islice(answers, len(question.prompts)))
             if not question.answer.done():
                 question.answer.set_result(mine)
+
+
+@dataclass(frozen=True)
+class Seat:
+    """The place of one run among those that ask."""
+
+    gatherer: Gatherer
+    number: int
+
+    async def ask(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        """The policy's answers, sampled together with what other runs ask; one question at a time."""
+        return await self.gatherer.ask(self.number, prompts)
+
+    def leave(self) -> None:
+        """Ask no more; nobody waits for this run. May be called again."""
+        self.gatherer.leave(self.number)

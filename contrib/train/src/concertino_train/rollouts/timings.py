@@ -1,6 +1,7 @@
 """Where the time of rollouts goes, although many things happen at once.
 
-Invariant: a second is counted once, for the first of `generate`, `grading` and `environment` that is under way.
+Invariant: only seconds in which somebody waits for rollouts count, each once: for the first of `generate`, `grading`
+and `environment` that is under way.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ class Timings:
         """Add the seconds since the last change."""
         now = time.monotonic()
         passed, self._since = now - self._since, now
-        if self._active["total"]:
-            self.total += passed
+        if not self._active["total"]:
+            return  # what goes on beside a training's update is waited for by nobody
+        self.total += passed
         for name in _ORDER:
             if self._active[name]:
                 setattr(self, name, getattr(self, name) + passed)

@@ -25,6 +25,7 @@ from concertino_train.rewards.reward import Reward
 
 from .assignment import Assignment
 from .engine import Player, RolloutEngine, together
+from .gathering import Gatherer, Seat
 from .rollout import Rollout, TurnCandidate
 from .sequences import TokenSequence
 
@@ -78,30 +79,36 @@ class TreeSampler:
             raise UsageError(f"group_size={group_size}: a tree needs 2 candidates or more at every turn")
         engine = self.engine
         with engine.measured("total"):
-            juries, players = engine.juries(assignments), engine.players(assignments, 1, step)
+            engine.forget()
+            juries = engine.juries(assignments)
             # One rollout for each assignment: the K texts are branches of it, not runs of their own from the beginning.
-            try:
-                self._refuse_unjudged(players)
-                return await together(
-                    [self.grow(each, juries[each.assignment.task.id], group_size, seed) for each in players]
-                )
-            finally:
-                for player in players:
-                    await player.run.close()
+            players = [player for (player,) in engine.players(assignments, 1, step)]
+            gatherer = Gatherer(engine.generate, engine.patience)
+            seats = [gatherer.enter() for _ in players]
+            return await together(
+                [
+                    self.grow(each, juries[each.assignment.task.id], seat, group_size, seed)
+                    for each, seat in zip(players, seats, strict=True)
+                ]
+            )
 
-    async def grow(self, player: Player, jury: Grader, group_size: int, seed: int) -> Rollout:
-        """Grow one tree, whatever the others do; its runs are closed in any case."""
-        engine, seat, tried = self.engine, self.engine.gatherer.enter(), list[TurnCandidate]()
-        player.seat = seat
+    async def grow(self, player: Player, jury: Grader, seat: Seat, group_size: int, seed: int) -> Rollout:
+        """Grow one tree, whatever the others do; its runs are closed in any case.
+
+        Raises:
+            UsageError: the task has no environment that judges turns.
+        """
+        engine, tried = self.engine, list[TurnCandidate]()
         try:
+            self._refuse_unjudged(player)
             await engine.advance(player)
             while not player.run.done:
                 sequence = engine.read(player)
                 if sequence is not None:
-                    player = await self._branch(player, sequence, tried, group_size, seed)
+                    player = await self._branch(player, sequence, seat, tried, group_size, seed)
             rollout = await engine.finish(player, jury)
         finally:
-            engine.gatherer.leave(seat)
+            seat.leave()
             await player.run.close()
         rollout.candidates = tried
         return rollout
@@ -111,28 +118,27 @@ class TreeSampler:
         return self.engine.wait(self.run(assignments, **options))
 
     @staticmethod
-    def _refuse_unjudged(players: Sequence[Player]) -> None:
-        for player in players:
-            if not player.watch.domain or player.run.machine.turn_state() is None:
-                raise UsageError(
-                    f"task {player.assignment.task.id}: tree sampling scores single turns, so it needs a role workflow "
-                    "over a task of concertino_bench.environments; roll whole trajectories out instead"
-                )
+    def _refuse_unjudged(player: Player) -> None:
+        if not player.watch.domain or player.run.machine.turn_state() is None:
+            raise UsageError(
+                f"task {player.assignment.task.id}: tree sampling scores single turns, so it needs a role workflow "
+                "over a task of concertino_bench.environments; roll whole trajectories out instead"
+            )
 
     async def _branch(
-        self, player: Player, sequence: TokenSequence, tried: list[TurnCandidate], k: int, seed: int
+        self, player: Player, sequence: TokenSequence, seat: Seat, tried: list[TurnCandidate], k: int, seed: int
     ) -> Player:
         """K candidates of a run that asks, and the one that it continues with."""
         engine, ask, where = self.engine, player.asks(), player.conversations.place(sequence)
         assert ask is not None
         # AT-GRPO Algorithm 1, line 10: K samples behind one prompt, which differ in their seed alone.
-        answers = await engine.ask(player, [engine.prompt(player, sequence, seed, branch) for branch in range(k)])
+        answers = await seat.ask([engine.prompt(player, sequence, seed, branch) for branch in range(k)])
         twins = [player.fork(f"{player.run.id}.{player.turn + 1}.{branch}") for branch in range(k)]
         for twin, answer in zip(twins, answers, strict=True):
             engine.tell(twin, twin.conversations.sequences[where], answer)
         with engine.measured("environment"):
             await together([twin.advance() for twin in twins])
-        ends = await self._finished_turns(twins, ask.turn, seed) if self.credit == "turn" else twins
+        ends = await self._finished_turns(twins, seat, ask.turn, seed) if self.credit == "turn" else twins
         candidates = await self._scored(player, twins, ends, where, ask.part or ask.role, ask.turn)
         chosen = self._choice(candidates, player, seed)
         tried += [replace(each, chosen=number == chosen) for number, each in enumerate(candidates)]
@@ -142,7 +148,7 @@ class TreeSampler:
         await engine.look(twins[chosen])
         return twins[chosen]
 
-    async def _finished_turns(self, twins: Sequence[Player], turn: int, seed: int) -> list[Player]:
+    async def _finished_turns(self, twins: Sequence[Player], seat: Seat, turn: int, seed: int) -> list[Player]:
         """Each branch where its turn is over, else a copy of it in which the other roles have spoken too."""
         engine = self.engine
         ends = [twin.fork(f"{twin.run.id}.end") if _is_in(twin, turn) else twin for twin in twins]
@@ -151,7 +157,7 @@ class TreeSampler:
             rows = [(end, sequence) for end, sequence in asked if sequence is not None]
             if not rows:
                 continue
-            answers = await engine.ask(rows[0][0], [engine.prompt(end, sequence, seed) for end, sequence in rows])
+            answers = await seat.ask([engine.prompt(end, sequence, seed) for end, sequence in rows])
             for (end, sequence), answer in zip(rows, answers, strict=True):
                 engine.tell(end, sequence, answer)
             with engine.measured("environment"):
