@@ -190,7 +190,7 @@ class GroupStream:
             late = [group for group in due if not group.done]
             self.dropped = len(late)
             await self._end(late)
-            due = [group for group in due if group.done]
+            due = [group for group in due if group not in late]
         while True:
             done = [group for group in self._open if group.done]
             wanted = [*due, *(group for group in done if group not in due)][: max(own.groups, len(due))]
