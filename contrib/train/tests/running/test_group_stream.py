@@ -208,6 +208,7 @@ def trained(folder: Path, *more: str) -> RlResult:
     return run_rl(load_config(SETTINGS, [f"trainer.output={folder}", *longer, *more]))
 
 
+@pytest.mark.slow
 def test_with_a_staleness_of_0_the_weights_are_those_of_the_synchronous_loop_to_the_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

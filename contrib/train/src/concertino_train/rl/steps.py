@@ -13,6 +13,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from concertino import Pool, UsageError
@@ -85,7 +86,7 @@ class StepCollector:
         reward: of rollouts.
         traces: writes some of them; None on ranks that do not.
         tests: what is measured on while training, this rank's share; none by default.
-
+        journals: folder of this rank for journals of rollouts that are played ahead.
         before: called at the beginning of every step with its number from 1; gives a server the new weights.
         first: called with the first batch of this process, and what is compared in it: episodes by group.
     """
@@ -99,6 +100,7 @@ class StepCollector:
         *,
         traces: TraceWriter | None = None,
         tests: Sequence[Assignment] = (),
+        journals: Path | None = None,
         before: Callable[[int], None] | None = None,
         first: Callable[[Batch, Compared], None] | None = None,
     ) -> None:
@@ -116,7 +118,13 @@ class StepCollector:
         self._seed = config.trainer.seed + questions.rank
         ahead = StreamSettings(own.group_size, groups, steps.steps, self._seed, steps.max_staleness, steps.stale)
         self.stream = GroupStream(
-            engine, questions.numbers, questions.assignment, ahead, tree=self._tree, judge=self._judge
+            engine,
+            questions.numbers,
+            questions.assignment,
+            ahead,
+            journals=journals if steps.max_staleness else None,
+            tree=self._tree,
+            judge=self._judge,
         )
 
     # -- a step --------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ crashed after a checkpoint, resumes as if nothing had happened.
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -221,6 +222,7 @@ class _RlTraining:
             reward,
             traces=traces,
             tests=tests,
+            journals=self.home.journals / f"rank-{self.rank.rank}",
             before=self.learner.refresh,
             # A resumed training was audited at its beginning, and its first batch now is a later one.
             first=None if self.after else self._audit,
@@ -360,6 +362,8 @@ class _RlTraining:
             self.learner.save(model, self.config)
         newest = self._newest()
         checkpoint = self.home.checkpoints / f"checkpoint-{newest}" if newest and not self.learner.models else None
+        if self.rank.leads and not stopped:
+            shutil.rmtree(self.home.journals, ignore_errors=True)
         if self.rank.leads:
             self.record.draw(*([{"step": watch.step + 1, **figures}] if figures else []))
             lines = list(read_metrics(self.home.metrics))

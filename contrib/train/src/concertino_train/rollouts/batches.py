@@ -121,7 +121,8 @@ class Batch:
             version: of the weights that are trained next, by role.
         """
         ages = [
-            [version(row.role) - each for each, on in zip(row.versions, row.mask, strict=True) if on]
+            # Of a training that crashed, tokens may be of weights that come again only later.
+            [max(0, version(row.role) - each) for each, on in zip(row.versions, row.mask, strict=True) if on]
             for row in self.rows
         ]
         stale = np.array([max(each, default=0) > staleness for each in ages], dtype=bool)

@@ -22,7 +22,8 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn, TypeVar
+from pathlib import Path
+from typing import Any, Literal, NoReturn, TypeVar
 
 from concertino import (
     Executor,
@@ -59,6 +60,8 @@ from .turns import RoleTurns, Scripts
 T = TypeVar("T")
 POLICY = "policy"
 """The name under which the policy stands in the pools of rollouts."""
+_VERSION = "policy_version"
+"""Where a journal has the version of the weights that sampled a reply."""
 
 
 @dataclass
@@ -202,7 +205,8 @@ class RolloutEngine:
             while not player.run.done:
                 sequence = self.read(player)
                 if sequence is not None:
-                    (answer,) = await seat.ask([self.prompt(player, sequence, seed)])
+                    known = recorded_answer(player, sequence)
+                    (answer,) = [known] if known else await seat.ask([self.prompt(player, sequence, seed)])
                     self.tell(player, sequence, answer)
                 await self.advance(player)
             return await self.finish(player, jury)
@@ -238,15 +242,22 @@ class RolloutEngine:
     # -- the parts -----------------------------------------------------------------------------------------------------
 
     def players(
-        self, assignments: Sequence[Assignment], group_size: int, step: int, places: Sequence[tuple[int, str]] = ()
+        self,
+        assignments: Sequence[Assignment],
+        group_size: int,
+        step: int,
+        places: Sequence[tuple[int, str]] = (),
+        journals: Path | None = None,
     ) -> list[list[Player]]:
-        """Runs at their beginning, a list for each group.
+        """Runs at their beginning, or where an earlier process left them; a list for each group.
 
         Args:
             assignments: one for each group.
             group_size: rollouts of each.
             step: of training; part of the ids.
             places: number in the step and name of each group, where these are not all groups of the step.
+            journals: folder of the traces of runs, which are resumed from what is there. A run in a world has none,
+                since what it did to its world is lost with the process.
         """
         if group_size < 1:
             raise UsageError(f"group_size={group_size}: expected 1 or more")
@@ -254,7 +265,7 @@ class RolloutEngine:
         for assignment, (place, name) in zip(assignments, places or enumerate(group_names(assignments)), strict=True):
             calls = SharedCalls(self.shared) if self.share else None
             ids = [f"{step}-{place}-{sample}" for sample in range(group_size)]
-            group = [self._player(assignment, run_id, sample, calls) for sample, run_id in enumerate(ids)]
+            group = [self._player(assignment, run_id, sample, calls, journals) for sample, run_id in enumerate(ids)]
             for player in group:
                 player.group = name
             begun.append(group)
@@ -264,7 +275,9 @@ class RolloutEngine:
         """Forget what was encoded for the questions of earlier steps, which would pile up."""
         self._encoders.clear()
 
-    def _player(self, assignment: Assignment, run_id: str, sample: int, calls: SharedCalls | None) -> Player:
+    def _player(
+        self, assignment: Assignment, run_id: str, sample: int, calls: SharedCalls | None, journals: Path | None
+    ) -> Player:
         world = assignment.world(assignment.task) if assignment.world is not None else None
         pool = assignment.pool_in(world)
         policy = next(iter(self.policies.values()))
@@ -279,7 +292,8 @@ class RolloutEngine:
             before=[seat.before] if seat else [],
             after=[seat.after] if seat else [],
         )
-        run = orchestrator.stepped(assignment.text, pool=pool, budget=assignment.budget, run_id=run_id)
+        trace = None if journals is None or world is not None else journal_of(journals, run_id)
+        run = orchestrator.stepped(assignment.text, pool=pool, budget=assignment.budget, run_id=run_id, trace=trace)
         return Player(assignment, assignment.task.id, sample, run, world, RoleTurns(assignment.task, self._scripts))
 
     @property
@@ -352,6 +366,8 @@ class RolloutEngine:
         reply = reply_of(codec, step, tuple(sequence.ids), sample)
         player.conversations.write(sequence, sample, reply.text, codec, answer.version)
         player.turn += 1
+        if player.run.path is not None:
+            reply = replace(reply, extra={_VERSION: answer.version})
         used = Usage(input_tokens=read, output_tokens=len(sample.ids))
         player.run.on_reply(replace(reply, usage=used), answer.seconds)
         # Kept while it is known; otherwise the run would be replayed to read the texts again.
@@ -433,6 +449,30 @@ def reply_of(codec: Codec, step: Ask, prompt: tuple[int, ...], sample: Sample) -
     return replace(
         reply, finish_reason=sample.finish, token_ids=sample.ids, logprobs=sample.logprobs, prompt_token_ids=prompt
     )
+
+
+def recorded_answer(player: Player, sequence: TokenSequence) -> Answer | None:
+    """What an earlier process sampled at this point of a run.
+
+    Raises:
+        UsageError: it was shown other tokens.
+    """
+    reply = player.run.recorded
+    if reply is None:
+        return None
+    if reply.prompt_token_ids != tuple(sequence.ids):
+        raise UsageError(
+            f"the journal {player.run.path} was written with another tokenizer or template; remove its folder to ask "
+            "its runs again"
+        )
+    finish: Literal["stop", "length"] = "length" if reply.finish_reason == "length" else "stop"
+    sample = Sample(reply.token_ids or (), reply.logprobs or (), finish)
+    return Answer(sample, int(reply.extra.get(_VERSION, 0)), 0.0)
+
+
+def journal_of(folder: Path, run_id: str) -> Path:
+    """The file of a run's journal."""
+    return folder / f"{run_id}.trace.jsonl"
 
 
 def _calls(run: Run) -> list[dict[str, Any]]:

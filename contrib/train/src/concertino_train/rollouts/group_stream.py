@@ -17,9 +17,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .engine import RolloutEngine, group_names, together
+from .engine import RolloutEngine, group_names, journal_of, together
 from .gathering import Gatherer
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class GroupStream:
         numbers: gives the numbers of the next questions.
         assignment: gives what is asked, by number.
         settings: how far ahead.
+        journals: folder for the journals of runs, from which they are resumed after a crash; without, they are asked
+            again. Trees have none.
         tree: grows a tree of each question, instead of whole rollouts.
         judge: compares the answers of a group.
 
@@ -95,12 +98,16 @@ class GroupStream:
         assignment: Callable[[int], Assignment],
         settings: StreamSettings,
         *,
+        journals: Path | None = None,
         tree: TreeSampler | None = None,
         judge: GroupJudge | None = None,
     ) -> None:
         self.engine, self.settings = engine, settings
         self.dropped = 0
         self._numbers, self._assignment, self._tree, self._judge = numbers, assignment, tree, judge
+        self._journals = journals if tree is None else None
+        self._taken: list[str] = []
+        self._saved: list[str] = []
         self._open: list[_Group] = []
         self._begun = 0
         self._gatherer: Gatherer | None = None
@@ -125,6 +132,7 @@ class GroupStream:
                 self._begin(step)
                 taken = await self._ripe(step)
                 found = [await _result(group) for group in taken]
+                self._taken += [rollout.run.id for rollouts in found for rollout in rollouts]
                 if not self.engine.apart:
                     await self.hold()
                 return found
@@ -158,7 +166,7 @@ class GroupStream:
         questions = [self._assignment(group.question) for group in fresh]
         juries = self.engine.juries(questions)
         size, places = own.group_size if self._tree is None else 1, [(group.place, group.name) for group in fresh]
-        begun = self.engine.players(questions, size, step, places)
+        begun = self.engine.players(questions, size, step, places, self._journals)
         for group, question, players in zip(fresh, questions, begun, strict=True):
             jury = juries[question.task.id]
             seats = [gatherer.enter() for _ in players]
@@ -217,7 +225,13 @@ class GroupStream:
     # -- state ---------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Which groups are begun and not taken, as plain JSON data; a resumed training plays them on."""
+        """Which groups are begun and not taken, as plain JSON data; a resumed training plays them on.
+
+        Journals that no checkpoint from the last one on needs are removed.
+        """
+        for run_id in self._saved if self._journals is not None else ():
+            journal_of(self._journals, run_id).unlink(missing_ok=True)
+        self._saved, self._taken = self._taken, []
         return {"begun": self._begun, "open": [group.to_json() for group in self._open]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
