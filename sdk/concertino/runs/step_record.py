@@ -70,6 +70,6 @@ class StepRecord:
 
 def _begins(path: Path) -> bool:
     try:
-        return first_record(path)["t"] == "run"
+        return bool(first_record(path)["t"] == "run")
     except TraceError:
         return False
