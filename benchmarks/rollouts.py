@@ -33,7 +33,7 @@ from concertino_bench import Task
 from concertino_local.codec import ChatCodec
 from concertino_train.policies import TransformersPolicy
 from concertino_train.rollouts import Assignment, RolloutEngine, TokenLimits
-from concertino_train.rollouts.engine import Timings
+from concertino_train.rollouts.timings import Timings
 from concertino_train.tiny import new_model, new_tokenizer
 from measure import Row, script
 

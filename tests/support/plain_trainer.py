@@ -84,7 +84,7 @@ class PlainTrainer:
         most = algorithm.micro_batch
         old = score_rows(tensors, most, self._logprobs) if algorithm.old == "recomputed" else tensors["sampled"]
         mask, gain = loss_mask(tensors), tensors["advantages"]
-        weights = importance_weights(old, tensors["sampled"], mask, algorithm.correction, algorithm.correction_cap)
+        weights = importance_weights(old, tensors["sampled"], mask, algorithm.corrects, algorithm.correction_cap)
         tensors |= {"old": old, "reference": old}
         tensors["advantages"] = (gain[:, None] if gain.dim() == 1 else gain) * weights.expand_as(mask) * mask
         if self._reference:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-
 _TIMES = ("seconds", "critical_path")
 
 

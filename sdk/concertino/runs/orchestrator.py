@@ -57,6 +57,7 @@ from .setup import (
     refuse_changes,
 )
 from .shared_model import leader
+from .step_record import StepRecord
 from .stepped import SteppedRun
 
 if TYPE_CHECKING:
@@ -296,11 +297,17 @@ class Orchestrator(Generic[OutputT]):
         deps: Any = None,
         budget: Budget | None = None,
         run_id: str = "",
+        trace: str | Path | None = None,
     ) -> SteppedRun:
         """Begin a run that the caller drives, step by step; it may be forked. Needs a given executor, which runs share.
 
+        Args:
+            trace: a file for the trace. A run whose trace is there already begins anew with all that it did: finished
+                calls are not repeated, and `SteppedRun.recorded` has the replies.
+
         Raises:
             UsageError: this orchestrator has no executor, or as `run`.
+            TraceError: the trace is in use, or pool or strategy have changed (says what).
         """
         if self.guards:
             raise UsageError("stepped runs take no guards; their holder sees every question, call and answer itself")
@@ -318,7 +325,9 @@ class Orchestrator(Generic[OutputT]):
         machine = self._begin(strategy, asked, space, budget, self.sampling)
         setup = {**self._setup(strategy, pool, space, budget), **input_setup(given)}
         begun = RunStarted(run_id, asked, setup, round(time.time(), 3))
-        drive = RunLoop(self._settings(), machine, pool, budget, _rounds(strategy, budget), begun, given=given)
+        record = StepRecord() if trace is None else StepRecord.of_file(path_of("trace", trace), begun)
+        settings, rounds, past = self._settings(), _rounds(strategy, budget), (record.sink, record.memory)
+        drive = RunLoop(settings, machine, pool, budget, rounds, begun, *past, elapsed=record.elapsed, given=given)
         return SteppedRun(drive, self.executor)
 
     def as_agent(

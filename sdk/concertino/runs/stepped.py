@@ -8,8 +8,11 @@
             await run.act()             # the executor runs the plan
     finished = await run.close()
 
-Many of them are driven in lock-step, so that one batch of a model answers all; and a run is copied at any point
+Many of them are driven at once, so that one batch of a model answers those that ask; and a run is copied at any point
 (`fork`), so that several continuations of one past are tried. Budget, events and records are those of every other run.
+
+A run with a trace is gone through again after a crash: the holder tells it what `recorded` says, as long as it says
+anything, and the executor recalls the calls.
 
 Invariant: what is told and done is recorded as `Orchestrator.run` records it, so a trace of a stepped run is replayed
 and shown like any other; two forks share nothing but what lies behind them.
@@ -17,6 +20,7 @@ and shown like any other; two forks share nothing but what lies behind them.
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Self
 
 from concertino.core.errors import UsageError
@@ -30,6 +34,8 @@ from .loop import RunLoop
 from .run import Run
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from concertino.executor import Executor, Scope
     from concertino.pool.pool import Pool
 
@@ -56,6 +62,11 @@ class SteppedRun:
     def id(self) -> str:
         """The run's id."""
         return self._drive.begun.run_id
+
+    @property
+    def path(self) -> Path | None:
+        """The file of the trace; None without one, and where a run that is over is gone through again."""
+        return self._drive.sink.path if self._drive.sink is not None else None
 
     @property
     def question(self) -> str:
@@ -88,6 +99,17 @@ class SteppedRun:
         """What was consumed so far."""
         return self._scope.ledger.usage
 
+    @property
+    def recorded(self) -> Reply | None:
+        """What an earlier process was answered to the question of now; None where the trace has no answer to it."""
+        step, memory = self.step, self._drive.memory
+        if memory is None or not isinstance(step, Ask):
+            return None
+        # Looked up with a copy, since naming a request counts it.
+        name = copy.deepcopy(self._drive.request_ids).name(step)
+        seen = memory.recall(name, "", list)
+        return None if seen is None else Reply.from_json(seen.content)
+
     # -- driving ---------------------------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply, seconds: float = 0.0) -> None:
@@ -106,17 +128,17 @@ class SteppedRun:
         role = step.role if step.role in drive.pool.roles else "orchestrator"
         spec = drive.pool.model(role)
         # Numbered as the run loop numbers requests, so that a trace of this run replays.
+        recalled = self.recorded is not None
         name, ended = drive.request_ids.name(step), scope.now()
         used, started = reply.usage, ended - seconds
         priced = spec.prices
         usd = used.usd or (priced.cost_of(used) if priced else 0.0)
         usage = used._replace(usd=usd, seconds=seconds, unpriced=int(bool(used.tokens and not usd and priced is None)))
         scope.transcript = step.messages
-        scope.emit_result(
-            Asked(name, step.role, spec.name, list(step.messages[len(step.messages) - step.fresh :]), started)
-        )
+        fresh = list(step.messages[len(step.messages) - step.fresh :])
+        scope.emit_result(Asked(name, step.role, spec.name, fresh, started), recalled=recalled)
         seen = Observation(name, spec.name, Status.OK, None, None, usage, 1, started, ended)
-        scope.emit_result(Replied(name, step.role, reply, seen))
+        scope.emit_result(Replied(name, step.role, reply, seen), recalled=recalled)
         # Charged without a reservation, since the holder's model has spent it already.
         scope.ledger.charge(usage)
         drive.machine.on_reply(reply)
@@ -172,6 +194,8 @@ class SteppedRun:
             step = self.step
             self._drive.end(step if isinstance(step, Done) else Done(None, "cancelled", "its holder closed the run"))
             await self._executor.release(self._scope)
+            if self._drive.sink is not None:
+                self._drive.sink.close()
         return self.collect()
 
     @property

@@ -10,7 +10,7 @@ Without torch:
     collection   a teacher's trajectories
     config       settings files; recipes: those of the five systems
     factories    the objects that settings describe
-    rollouts     many runs in lock-step, and batches of them
+    rollouts     many runs at once, and batches of them
     running      folders, figures, monitors, signals of long work
 
 With torch:

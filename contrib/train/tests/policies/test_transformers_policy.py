@@ -364,3 +364,44 @@ def test_a_prompt_of_nothing_or_for_nothing_is_refused(model: Any, prompt: Promp
 def test_settings_that_mean_nothing_are_refused(model: Any, settings: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="expected 0 or more"):
         TransformersPolicy(model, Codec(), **settings)  # type: ignore[arg-type]
+
+
+# -- batches that fit ----------------------------------------------------------------------------------------------
+
+
+def test_rows_sampled_together_have_no_more_tokens_than_the_memory_takes_and_the_samples_are_the_same(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches: list[list[Prompt]] = []
+    sample = TransformersPolicy._sample
+
+    def noting(policy: TransformersPolicy, prompts: Any, network: Any) -> list[Sample]:
+        batches.append(list(prompts))
+        return sample(policy, prompts, network)
+
+    monkeypatch.setattr(TransformersPolicy, "_sample", noting)
+    prompts = mixed()
+    whole = TransformersPolicy(model, Codec(5)).generate(prompts)
+    assert len(batches) == 1
+    batches.clear()
+    small = TransformersPolicy(model, Codec(5), tokens=200).generate(prompts)
+    wide = [len(batch) * (max(len(row.ids) for row in batch) + max(row.most for row in batch)) for batch in batches]
+    assert all(width <= 200 for width in wide)
+    assert 1 < len(batches) < len(prompts)
+    assert [each.ids for each in small] == [each.ids for each in whole]
+
+
+def test_a_prompt_that_alone_has_more_tokens_than_the_memory_takes_is_sampled_alone(model: Any) -> None:
+    prompts = mixed()
+    assert len(TransformersPolicy(model, Codec(5), tokens=1).generate(prompts)) == len(prompts)
+
+
+def test_tokens_that_fit_follow_from_the_size_of_keys_and_values(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from concertino_train.policies import transformers as policies
+
+    pages = {"SC_AVPHYS_PAGES": 3 * 1024, "SC_PAGE_SIZE": 1024}
+    monkeypatch.setattr(policies.os, "sysconf", pages.__getitem__)
+    monkeypatch.setattr(policies.os, "sysconf_names", pages)
+    # 2 layers of keys and values, 2 heads of 8 numbers, 4 bytes each: 256 bytes a token, and 1.5 MiB to use.
+    assert policies.tokens_that_fit(model, torch.device("cpu")) == 4096
+    assert policies.tokens_that_fit(torch.nn.Linear(2, 2), torch.device("cpu")) is None

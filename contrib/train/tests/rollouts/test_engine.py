@@ -1,4 +1,4 @@
-"""The engine: lock-step, token in and token out, repairs, limits, shared calls."""
+"""The engine: batches, token in and token out, repairs, limits, shared calls."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@
     Done -> the run is over
 
 So the same machine is driven by `Orchestrator.run` with a model and the executor, by a replay from a trace, by a
-bench over thousands of tasks, by a training engine in lock-step, and by a tree search that forks it. It can be copied
+bench over thousands of tasks, by a training engine in batches, and by a tree search that forks it. It can be copied
 at any point (`fork`), written down (`dump`) and read again (`Strategy.restore`); the two copies share nothing.
 """
 

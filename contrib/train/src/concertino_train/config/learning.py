@@ -27,8 +27,9 @@ class PolicyUpdate(Section):
         old: log-probabilities that ratios are taken to. `recomputed` by the trainer before its first update: ratios
             begin at 1, whoever sampled. `sampled`, as the sampler gave them: saves that pass over the rows, and is
             right where sampler and trainer compute alike (same weights, precision and temperature).
-        correction: for samplers that compute differently, such as a server in another precision: weigh each token, or
-            each row, by how much more probable it is for the trainer. Needs `old: recomputed`.
+        correction: for samplers that compute differently, such as a server in another precision, or with older weights:
+            weigh each token, or each row, by how much more probable it is for the trainer. Needs `old: recomputed`.
+            `auto` is `token_truncate` where a server samples or `trainer.rl.max_staleness` is above 0, else `none`.
         correction_cap: greatest such weight; beyond it, `truncate` keeps the cap and `mask` leaves out.
     """
 
@@ -40,7 +41,7 @@ class PolicyUpdate(Section):
     kl: Amount = 0.0
     row_tokens: Count | None = None
     old: Literal["recomputed", "sampled"] = "recomputed"
-    correction: Literal["none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"] = "none"
+    correction: Literal["auto", "none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"] = "auto"
     # The bound that TRL uses for its own correction.
     correction_cap: Above = 3.0
 
@@ -48,7 +49,7 @@ class PolicyUpdate(Section):
         """See `Section.check`."""
         if (self.loss == "dr_grpo") != (self.row_tokens is not None):
             raise ValueError(f"row_tokens={self.row_tokens}: expected a number with loss=dr_grpo, and with no other")
-        if self.old == "sampled" and self.correction != "none":
+        if self.old == "sampled" and self.correction not in ("auto", "none"):
             raise ValueError(
                 f"correction={self.correction!r}: expected none with old=sampled, whose ratios hold the difference "
                 "already; or set old=recomputed"
@@ -155,12 +156,19 @@ class RlTrainer(RlSteps):
         save_every: steps between checkpoints.
         eval_every: steps between evaluations on `tasks.eval`; by default only one at the end. Figures
             of a step, these too, are of the weights before its update; those of the end are in `result.json`.
+        max_staleness: updates that a sampled token may be old when it is trained. 0: a step waits for all of its
+            rollouts. With more, rollouts of so many later steps are under way while the policy is trained, so a slow
+            call seldom delays a step.
+        stale: how rollouts are handled that would become older: `wait` for them, or `drop` their group, whose calls
+            were then paid for nothing.
         audit: how a first batch that fails the audit is handled: `refuse` trains nothing, `tell` warns and continues,
             for where a batch of few groups may be all alike by chance.
     """
 
     save_every: Count = 20
     eval_every: Count | None = None
+    max_staleness: Number = 0
+    stale: Literal["wait", "drop"] = "wait"
     audit: Literal["refuse", "tell"] = "refuse"
 
 

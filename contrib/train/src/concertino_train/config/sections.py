@@ -357,6 +357,8 @@ class RolloutSection(Section):
         context_tokens: tokens of one conversation, at most; that of the model by default.
         temperature, top_p: of sampling.
         batch: texts that are sampled at once; as many as the backend takes well by default, 256.
+        batch_tokens: tokens that these texts may have together, read and written; by default what half of the memory
+            holds that is free when sampling begins. A server has bounds of its own.
         backend: who samples: the model in this process, or a vLLM server.
         server: of `backend: vllm`.
         budget: of each rollout.
@@ -374,6 +376,7 @@ class RolloutSection(Section):
     temperature: Amount = 1.0
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     batch: Count | None = None
+    batch_tokens: Count | None = None
     backend: Literal["transformers", "vllm"] = "transformers"
     server: ServerSection = ServerSection()
     budget: BudgetSection = BudgetSection()

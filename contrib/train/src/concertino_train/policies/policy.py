@@ -61,12 +61,14 @@ class Policy(ABC):
         temperature: with which it samples; 0 takes the most probable token.
         top_p: share of probability that is sampled from; 1 is all.
         version: goes up by 1 whenever the weights change; recorded with every rollout.
+        apart: it samples with a copy of the weights that are trained, so it may sample during an update.
     """
 
     codec: Codec
     temperature: float = 1.0
     top_p: float = 1.0
     version: int = 0
+    apart: bool = False
 
     @abstractmethod
     def generate(self, prompts: Sequence[Prompt]) -> list[Sample]:

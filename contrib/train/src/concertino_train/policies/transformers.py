@@ -7,6 +7,8 @@ parameters are trained. What is sampled comes from the weights as they are at th
 from __future__ import annotations
 
 import contextlib
+import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,7 +36,9 @@ class TransformersPolicy(Policy):
         temperature: with which it samples; 0 takes the most probable token.
         top_p: share of probability that is sampled from.
         device: where its inputs go; the device of its parameters by default.
-        batch: rows that are sampled at once.
+        batch: rows that are sampled at once, at most.
+        tokens: that the rows of a batch may have together, read and written; by default what half of the memory holds
+            that is free at the first batch.
         context: tokens that a prompt and its continuation may have together, if less than the model says.
         adapters: by role, which adapter of a PEFT model speaks; "" is the model without any. Without this, whatever
             adapter is active speaks for all roles.
@@ -55,13 +59,14 @@ class TransformersPolicy(Policy):
         top_p: float = 1.0,
         device: str | torch.device | None = None,
         batch: int = 256,
+        tokens: int | None = None,
         context: int | None = None,
         adapters: Mapping[str, str] | None = None,
     ) -> None:
-        if temperature < 0 or not 0 < top_p <= 1 or batch < 1:
+        if temperature < 0 or not 0 < top_p <= 1 or batch < 1 or (tokens is not None and tokens < 1):
             raise UsageError(
-                f"TransformersPolicy(temperature={temperature}, top_p={top_p}, batch={batch}): expected 0 or more, a "
-                "share above 0 and up to 1, and 1 or more"
+                f"TransformersPolicy(temperature={temperature}, top_p={top_p}, batch={batch}, tokens={tokens}): "
+                "expected 0 or more, a share above 0 and up to 1, and 1 or more of both others"
             )
         import torch
         from concertino_local.sampling import SamplingWork
@@ -69,7 +74,7 @@ class TransformersPolicy(Policy):
         self._model = model
         self.codec = codec
         self.temperature, self.top_p = temperature, top_p
-        self.batch = batch
+        self.batch, self.tokens = batch, tokens
         self.adapters = dict(adapters) if adapters is not None else None
         self.work = SamplingWork()
         self._device = None if device is None else torch.device(device)
@@ -107,13 +112,14 @@ class TransformersPolicy(Policy):
             if self._device is not None:
                 network.device = self._device
             self._check(prompts, network)
+            if self.tokens is None:
+                self.tokens = tokens_that_fit(model, network.device)
             places = self._order(prompts, network)
             # One pass for each adapter, since a batch is computed with one.
             for adapter in dict.fromkeys(name for name, _ in places):
                 mine = [place for name, place in places if name == adapter]
                 with _speaking(model, adapter):
-                    for start in range(0, len(mine), self.batch):
-                        chosen = mine[start : start + self.batch]
+                    for chosen in self._batches(mine, prompts, network):
                         samples = self._sample([prompts[place] for place in chosen], network)
                         for place, sample in zip(chosen, samples, strict=True):
                             found[place] = sample
@@ -141,6 +147,21 @@ class TransformersPolicy(Policy):
         able.sort(key=lambda place: (len(prompts[place].ids), prompts[place].ids))
         return [(self._adapter(prompts[place].role), place) for place in able]
 
+    def _batches(self, places: Sequence[int], prompts: Sequence[Prompt], network: Network) -> Iterator[list[int]]:
+        """Places of prompts that are sampled together, in their order; one alone may have more than all tokens."""
+        batch, longest, most = list[int](), 0, 0
+        for place in places:
+            read, room = len(prompts[place].ids), self._room(prompts[place], network)
+            # Each row of a batch is as wide as the longest.
+            wide = max(longest, read) + max(most, room)
+            if batch and (len(batch) == self.batch or (len(batch) + 1) * wide > (self.tokens or math.inf)):
+                yield batch
+                batch, longest, most = [], 0, 0
+            batch.append(place)
+            longest, most = max(longest, read), max(most, room)
+        if batch:
+            yield batch
+
     def _room(self, prompt: Prompt, network: Network) -> int:
         bounds = [bound for bound in (self._context, network.context) if bound is not None]
         return min([prompt.most, *(bound - len(prompt.ids) for bound in bounds)])
@@ -162,6 +183,31 @@ class TransformersPolicy(Policy):
         for prompt in prompts:
             if not prompt.ids or prompt.most < 1:
                 raise UsageError(f"Prompt({len(prompt.ids)} ids, most={prompt.most}): expected one of each or more")
+
+
+def tokens_that_fit(model: torch.nn.Module, device: torch.device) -> int | None:
+    """Tokens whose keys and values fill half of the memory that is free; None for a model that does not tell.
+
+    A power of two, so that a training that is resumed forms the same batches although a little more memory is taken.
+    """
+    import torch
+
+    config: Any = getattr(model, "config", None)
+    config = config.get_text_config() if hasattr(config, "get_text_config") else config
+    layers, heads = getattr(config, "num_hidden_layers", None), getattr(config, "num_attention_heads", None)
+    if not layers or not heads:
+        return None
+    shared = getattr(config, "num_key_value_heads", None) or heads
+    width = getattr(config, "head_dim", None) or config.hidden_size // heads
+    # Keys and values, in the dtype of the weights.
+    each = 2 * layers * shared * width * next(model.parameters()).element_size()
+    if device.type == "cuda":
+        free = torch.cuda.mem_get_info(device)[0]
+    elif "SC_AVPHYS_PAGES" not in os.sysconf_names:
+        return None
+    else:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 1 << max(0, int(free // 2 // each).bit_length() - 1)
 
 
 def _network(model: torch.nn.Module) -> Network:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-import threading
 import time
 import zlib
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -22,6 +21,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from concertino import FailureClass, ModelSpec, ProviderError, Sampling, UsageError
 from concertino.core.logs import logger_of
 from concertino_local.codec import Codec
+
+from concertino_train.loop_thread import LoopThread
 
 from .policy import Policy, Prompt, Sample
 
@@ -108,7 +109,9 @@ class VLLMPolicy(Policy):
         self._compared: set[tuple[float, float]] = set()
         self._warned = self._asked = False
         self._broken = ""
-        self._loop: _Loop | None = None
+        self._loop: LoopThread | None = None
+
+    apart = True
 
     def generate(self, prompts: Sequence[Prompt]) -> list[Sample]:
         """See `Policy.generate`. A prompt that leaves no room in the context gets an empty sample of `length`.
@@ -315,34 +318,8 @@ class VLLMPolicy(Policy):
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         if self._loop is None:
-            self._loop = _Loop()
+            self._loop = LoopThread("concertino-vllm-policy")
         return self._loop.run(work)
-
-
-class _Loop:
-    """An event loop in a thread of its own, so that `generate` may be called where no loop runs, and where one does."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="concertino-vllm-policy", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for something that the loop does."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            # An interrupt here must not leave requests running on the server.
-            future.cancel()
-            raise
-
-    def close(self) -> None:
-        """End the loop."""
-        self.run(self._loop.shutdown_asyncgens())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
 
 
 def _free_memory() -> None:

@@ -13,6 +13,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from concertino import Pool, UsageError
@@ -24,6 +25,7 @@ from concertino_train.rewards.reward import Reward, Scored
 from concertino_train.rollouts.assignment import Assignment
 from concertino_train.rollouts.batches import Batch
 from concertino_train.rollouts.engine import RolloutEngine
+from concertino_train.rollouts.group_stream import GroupStream, StreamSettings
 from concertino_train.rollouts.judging import GroupJudge
 from concertino_train.rollouts.rollout import Rollout, TurnCandidate, score_rollouts
 from concertino_train.rollouts.sequences import TokenSequence
@@ -84,7 +86,7 @@ class StepCollector:
         reward: of rollouts.
         traces: writes some of them; None on ranks that do not.
         tests: what is measured on while training, this rank's share; none by default.
-
+        journals: folder of this rank for journals of rollouts that are played ahead.
         before: called at the beginning of every step with its number from 1; gives a server the new weights.
         first: called with the first batch of this process, and what is compared in it: episodes by group.
     """
@@ -98,6 +100,7 @@ class StepCollector:
         *,
         traces: TraceWriter | None = None,
         tests: Sequence[Assignment] = (),
+        journals: Path | None = None,
         before: Callable[[int], None] | None = None,
         first: Callable[[Batch, Compared], None] | None = None,
     ) -> None:
@@ -110,6 +113,19 @@ class StepCollector:
         groups = max(1, config.trainer.rl.questions_per_step // questions.ranks)
         self._sampler = DynamicSampler(config.algorithm.sampling, groups)
         self._waiting: list[int] = []
+        own, steps = config.rollout, config.trainer.rl
+        # Ranks sample different questions with one seed of the training, and must not draw the same numbers.
+        self._seed = config.trainer.seed + questions.rank
+        ahead = StreamSettings(own.group_size, groups, steps.steps, self._seed, steps.max_staleness, steps.stale)
+        self.stream = GroupStream(
+            engine,
+            questions.numbers,
+            questions.assignment,
+            ahead,
+            journals=journals if steps.max_staleness else None,
+            tree=self._tree,
+            judge=self._judge,
+        )
 
     # -- a step --------------------------------------------------------------------------------------------------------
 
@@ -122,14 +138,16 @@ class StepCollector:
         """
         step, began = generation + 1, time.monotonic()
         before = replace(self.engine.timings)
+        # Weights may change now, for a server too, and tests are sampled alone.
+        self.engine.wait(self.stream.hold())
         if self._before is not None:
             self._before(step)
         measured = self._measure(step)
-        # The trainer's tasks only count the beats; which questions they are is kept here, with what waits.
-        self._waiting += self.questions.numbers(len(tasks))
-        fresh, kept, figures = self._sampled(step)
-        for policy in dict.fromkeys(self.engine.policies.values()):
-            policy.rest()
+        dynamic = self._sampler.settings.enabled
+        fresh, kept, figures = self._dynamically(step, len(tasks)) if dynamic else self._plainly(step)
+        if self.config.trainer.rl.max_staleness == 0:  # else runs are under way while the weights are updated
+            for policy in dict.fromkeys(self.engine.policies.values()):
+                policy.rest()
         rewards = [each.reward for each in kept]
         # The control experiment: a policy must not improve on rewards that say nothing of its rollouts.
         if self.config.algorithm.shuffle_rewards:
@@ -144,6 +162,8 @@ class StepCollector:
             advantage=self.config.algorithm.advantages,
             filters=self.config.algorithm.filters,
         )
+        if staleness := self.config.trainer.rl.max_staleness:
+            batch = batch.no_older_than(staleness, lambda role: self.engine.policy(role).version)
         if self._first is not None:
             first, self._first = self._first, None
             first(batch, _compared(fresh))
@@ -154,8 +174,19 @@ class StepCollector:
         figures |= self._spent(before, fresh, time.monotonic() - began)
         return replace(batch, figures={**batch.figures, **figures, **measured})
 
-    def _sampled(self, step: int) -> tuple[list[Rollout], list[KeptRollout], dict[str, float]]:
+    def _plainly(self, step: int) -> tuple[list[Rollout], list[KeptRollout], dict[str, float]]:
+        """All rollouts of this step; what makes its batch, which are the same; figures of the sampling."""
+        stream = self.stream
+        fresh = [each for group in self.engine.wait(stream.take(step)) for each in group]
+        kept = [_kept(each, reward) for each, reward in zip(fresh, self._rewards(fresh), strict=True)]
+        if not self.config.trainer.rl.max_staleness:
+            return fresh, kept, {}
+        return fresh, kept, {"ahead/open": float(stream.open), "ahead/dropped": float(stream.dropped)}
+
+    def _dynamically(self, step: int, asked: int) -> tuple[list[Rollout], list[KeptRollout], dict[str, float]]:
         """All rollouts of this step; those that make its batch, which may be older; figures of the sampling."""
+        # The trainer's tasks only count the beats; which questions they are is kept here, with what waits.
+        self._waiting += self.questions.numbers(asked)
         sampler, fresh = self._sampler, list[Rollout]()
         sampler.begin(step)
         rounds = 0
@@ -165,9 +196,7 @@ class StepCollector:
             sampler.offer(_groups(rollouts, self._rewards(rollouts), step))
             rounds += 1
         kept = [each for group in sampler.take() for each in cast("list[KeptRollout]", group.payload)]
-        enabled = sampler.settings.enabled
-        figures = {f"sampling/{name}": float(value) for name, value in sampler.figures().items()} if enabled else {}
-        return fresh, kept, figures
+        return fresh, kept, {f"sampling/{name}": float(value) for name, value in sampler.figures().items()}
 
     def _take(self, count: int) -> list[Assignment]:
         """The next questions: those that wait, then new ones."""
@@ -177,18 +206,15 @@ class StepCollector:
 
     def _rolled_out(self, assignments: Sequence[Assignment], step: int, number: int) -> list[Rollout]:
         """One round; groups of later rounds and steps have names of their own, for they may share a batch."""
-        size, seed = self.config.rollout.group_size, self.config.trainer.seed
-        # Ranks sample different questions with one seed of the training, and must not draw the same numbers.
-        seed += number * _ROUNDS_APART + self.questions.rank
+        size, seed = self.config.rollout.group_size, self._seed + number * _ROUNDS_APART
         if self._tree is not None:
             return self.engine.wait(self._tree.run(assignments, group_size=size, seed=seed, step=step))
         rollouts = self.engine.run_sync(assignments, group_size=size, seed=seed, step=step)
         if self._judge is not None:
             self.engine.wait(self._judge.judge(rollouts, seed))
-        if self._sampler.settings.enabled:
-            for rollout in rollouts:
-                rollout.id = f"{rollout.id}-{number}" if number else rollout.id
-                rollout.episode = replace(rollout.episode, group=f"{rollout.group}@{step}.{number}")
+        for rollout in rollouts:
+            rollout.id = f"{rollout.id}-{number}" if number else rollout.id
+            rollout.episode = replace(rollout.episode, group=f"{rollout.group}@{step}.{number}")
         return rollouts
 
     def _rewards(self, rollouts: Sequence[Rollout]) -> list[Scored]:
@@ -229,7 +255,12 @@ class StepCollector:
         """Everything that decides about the next steps, as plain JSON data."""
         buffer = [replace(each, payload=[one.to_json() for one in each.payload]) for each in self._sampler.buffer]
         dumped = {**self._sampler.dump(), "buffer": [each.to_json() for each in buffer]}
-        return {"sampler": dumped, "waiting": list(self._waiting), "questions": self.questions.state_dict()}
+        return {
+            "sampler": dumped,
+            "waiting": list(self._waiting),
+            "questions": self.questions.state_dict(),
+            "stream": self.stream.state_dict(),
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where `state_dict` was made."""
@@ -238,6 +269,7 @@ class StepCollector:
             replace(each, payload=[KeptRollout.from_json(one) for one in each.payload]) for each in self._sampler.buffer
         ]
         self._waiting = list(state["waiting"])
+        self.stream.load_state_dict(state["stream"])
         self.questions.load_state_dict(state["questions"])
 
 

@@ -11,6 +11,7 @@ crashed after a checkpoint, resumes as if nothing had happened.
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -156,6 +157,11 @@ def check_rl(config: TrainConfig) -> None:
             "algorithm.advantages.std=batch with several processes: each sees its own part of the batch only; take "
             "group or none, or train in one process"
         )
+    if config.trainer.rl.max_staleness and config.algorithm.sampling.enabled:
+        raise UsageError(
+            "trainer.rl.max_staleness with algorithm.sampling.enabled: dynamic sampling decides within a step what "
+            "else is asked, so nothing can be asked ahead; leave one out"
+        )
     if config.trainer.rl.eval_every is not None and not config.tasks.eval:
         raise UsageError("trainer.rl.eval_every is given, and tasks.eval has no tasks")
 
@@ -168,6 +174,9 @@ def algorithm_of(config: TrainConfig) -> Algorithm:
     shared = ((PolicyUpdate, config.algorithm), (RlSteps, config.trainer.rl), (ComputeSection, config.trainer))
     given = {name: getattr(section, name) for kind, section in shared for name in kind.model_fields}
     given["precision"] = precision_of(config)
+    differs = config.rollout.backend == "vllm" or config.trainer.rl.max_staleness > 0
+    if given["correction"] == "auto" and differs and given["old"] == "recomputed":
+        given["correction"] = "token_truncate"
     return Algorithm(**given, temperature=config.rollout.temperature, group_size=config.rollout.group_size)
 
 
@@ -215,6 +224,7 @@ class _RlTraining:
             reward,
             traces=traces,
             tests=tests,
+            journals=self.home.journals / f"rank-{self.rank.rank}",
             before=self.learner.refresh,
             # A resumed training was audited at its beginning, and its first batch now is a later one.
             first=None if self.after else self._audit,
@@ -359,6 +369,8 @@ class _RlTraining:
             self.learner.save(model, self.config)
         newest = self._newest()
         checkpoint = self.home.checkpoints / f"checkpoint-{newest}" if newest and not self.learner.models else None
+        if self.rank.leads and not stopped:
+            shutil.rmtree(self.home.journals, ignore_errors=True)
         if self.rank.leads:
             self.record.draw(*([{"step": watch.step + 1, **figures}] if figures else []))
             lines = list(read_metrics(self.home.metrics))

@@ -1,7 +1,9 @@
-"""Rollouts: many runs in lock-step, with the policy as their model, and the batches that are made of them.
+"""Rollouts: many runs at once, with the policy as their model, and the batches that are made of them.
 
 assignment    what is rolled out, and how much may be written
-engine        lock-step rounds: all calls at once, one batch for all that ask
+engine        runs that go on by themselves; one batch for all that ask
+gathering     what runs ask, as batches
+timings       where the time goes
 conversations the token ids of every conversation
 sharing       calls that a group makes alike are made once
 tree          K candidates at every turn (AT-GRPO)

@@ -11,8 +11,8 @@ as it was; credit stands on tokens that the policy sampled, and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ class Batch:
         credit: shape (n,): the advantage of each row; 0 where it is not trained.
         keep: shape (n,): rows that are trained and count in denominators.
         rewards: shape (n,): the reward of each row, before any normalisation.
-        reasons: for each row why it is not trained, empty if it is: a filter's word, or `no-difference`.
+        reasons: for each row why it is not trained, empty if it is: a filter's word, `no-difference`, or `stale`.
         figures: numbers for logs: groups, shares, rewards and their components.
     """
 
@@ -112,6 +112,30 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def no_older_than(self, staleness: int, version: Callable[[str], int]) -> Batch:
+        """The batch without rows that hold a token of too old weights; its figures tell how old the tokens are.
+
+        Args:
+            staleness: updates that a token may be old.
+            version: of the weights that are trained next, by role.
+        """
+        ages = [
+            # Of a training that crashed, tokens may be of weights that come again only later.
+            [max(0, version(row.role) - each) for each, on in zip(row.versions, row.mask, strict=True) if on]
+            for row in self.rows
+        ]
+        stale = np.array([max(each, default=0) > staleness for each in ages], dtype=bool)
+        keep = self.keep & ~stale
+        trained = [age for each, on in zip(ages, keep, strict=True) if on for age in each]
+        reasons = tuple("stale" if old else why for old, why in zip(stale, self.reasons, strict=True))
+        figures = {
+            "ahead/stale": float((self.keep & stale).sum()),
+            "ahead/staleness_mean": float(np.mean(trained)) if trained else 0.0,
+            "ahead/staleness_max": float(max(trained, default=0)),
+        }
+        credit = np.where(keep, self.credit, 0.0)
+        return replace(self, credit=credit, keep=keep, reasons=reasons, figures={**self.figures, **figures})
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,15 @@
-"""The rollout engine: many runs at once, in lock-step, with the policy in the place of their model.
+"""The rollout engine: many runs at once, each on its own, with the policy in the place of their model.
 
-    every run:  act ... act          all calls of all runs at the same time, on one executor
-    all runs:   one batch            each run that asks is a row
-    every run:  tell, and so on      until all are done
+    every run:  act ... act, ask     all calls of all runs at the same time, on one executor
+    policy:     one batch            each run that asks by now is a row (`gathering`)
+    every run:  tell, and so on      until it is done, and graded
 
 What makes a run is the same as everywhere: strategy, pool, executor, budget, events. The engine only plays the model:
 it keeps the token ids of every conversation, so that what the policy sampled is what it reads on, and what is trained.
 
 Invariants: every rollout that is begun is returned, however it ended; what a rollout holds depends on assignment, seed
-and weights, not on which others are in the batch; and no run is left open, whatever happens.
+and weights, not on which others are in the batch; no run waits for the calls of another; and no run is left open,
+whatever happens.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn, TypeVar
+from pathlib import Path
+from typing import Any, Literal, NoReturn, TypeVar
 
 from concertino import (
     Executor,
@@ -43,40 +45,23 @@ from concertino_bench.runner import PoolServices, choose_graders, grading_pool
 from concertino_local.codec import Codec
 
 from concertino_train.episodes import Episode
+from concertino_train.loop_thread import LoopThread
 from concertino_train.policies import Policy, Prompt, Sample
 from concertino_train.role_turns import RoleTurns, Scripts
 
 from .assignment import Assignment, TokenLimits
 from .conversations import Conversations, Encoder
+from .gathering import PATIENCE, Answer, Gatherer, Seat
 from .rollout import Rollout
 from .sequences import TokenSequence
 from .sharing import SharedCalls
+from .timings import Timings
 
 T = TypeVar("T")
 POLICY = "policy"
 """The name under which the policy stands in the pools of rollouts."""
-
-
-@dataclass
-class Timings:
-    """Seconds of wall time by what was waited for.
-
-    Attributes:
-        generate: the policy.
-        environment: calls, and models that are not the policy.
-        grading: graders and rewards of turns.
-        total: all of it, the engine's own work included.
-    """
-
-    generate: float = 0.0
-    environment: float = 0.0
-    grading: float = 0.0
-    total: float = 0.0
-
-    @property
-    def own(self) -> float:
-        """Seconds of the engine's own work: the total without the others."""
-        return max(0.0, self.total - self.generate - self.environment - self.grading)
+_VERSION = "policy_version"
+"""Where a journal has the version of the weights that sampled a reply."""
 
 
 @dataclass
@@ -140,6 +125,7 @@ class RolloutEngine:
         prices: of the policy's tokens.
         executor: shared with others; without one the engine has its own.
         calls: of members, at once, where the engine has its own executor.
+        patience: seconds without a new question after which a batch is sampled without runs whose calls last longer.
     """
 
     def __init__(
@@ -152,21 +138,33 @@ class RolloutEngine:
         prices: Prices | None = None,
         executor: Executor | None = None,
         calls: int = 4096,
+        patience: float = PATIENCE,
     ) -> None:
         self.policies = {"": policy} if isinstance(policy, Policy) else dict(policy)
         self.limits = limits or TokenLimits()
         self.share = share
+        self.patience = patience
         self.timings = Timings()
         self.shared = {"asked": 0, "hits": 0}
         self._graders = list(graders) if graders is not None else None
         self._leader = ModelSpec(POLICY, _nobody, description="the policy in training", prices=prices)
         self._given = executor
         self._executor, self._calls = executor, calls
-        # One thread: a policy is asked by one thread at a time (`Policy.generate`), and scripts share one sandbox.
-        self._threads = ThreadPoolExecutor(1, "policy")
+        # One thread each: a policy is asked by one thread at a time (`Policy.generate`), and scripts share one sandbox.
+        self._sampling, self._judging = ThreadPoolExecutor(1, "policy"), ThreadPoolExecutor(1, "scripts")
         self._scripts = Scripts()
         self._encoders: dict[int, Encoder] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: LoopThread | None = None
+
+    @property
+    def version(self) -> int:
+        """Of the policy's weights; the first policy's, as those of all roles change together."""
+        return next(iter(self.policies.values())).version
+
+    @property
+    def apart(self) -> bool:
+        """Whether sampling may go on while weights are trained."""
+        return all(policy.apart for policy in self.policies.values())
 
     # -- rolling out ---------------------------------------------------------------------------------------------------
 
@@ -188,16 +186,33 @@ class RolloutEngine:
             UsageError: a task has no grader, or a pool lacks what a grader or the strategy needs. Nothing has run.
         """
         with self.measured("total"):
-            desks = self.juries(assignments)
-            players = self.players(assignments, group_size, step)
-            try:
-                while any(not player.run.done for player in players):
-                    await self.advance(players)
-                    await self._ask([player for player in players if not player.run.done], seed)
-                return await self.finish(players, desks)
-            finally:
-                for player in players:
-                    await player.run.close()
+            self.forget()
+            juries = self.juries(assignments)
+            groups = self.players(assignments, group_size, step)
+            gatherer, players = Gatherer(self.generate, self.patience), [each for group in groups for each in group]
+            seats = [gatherer.enter() for _ in players]
+            return await together(
+                [
+                    self.play(each, juries[each.assignment.task.id], seat, seed)
+                    for each, seat in zip(players, seats, strict=True)
+                ]
+            )
+
+    async def play(self, player: Player, jury: Grader, seat: Seat, seed: int) -> Rollout:
+        """Play one run from its beginning to its grade, whatever the others do. It is closed in any case."""
+        try:
+            await self.advance(player)
+            while not player.run.done:
+                sequence = self.read(player)
+                if sequence is not None:
+                    known = recorded_answer(player, sequence)
+                    (answer,) = [known] if known else await seat.ask([self.prompt(player, sequence, seed)])
+                    self.tell(player, sequence, answer)
+                await self.advance(player)
+            return await self.finish(player, jury)
+        finally:
+            seat.leave()
+            await player.run.close()
 
     def run_sync(self, assignments: Sequence[Assignment], **options: Any) -> list[Rollout]:
         """`run` for programs without an event loop; the engine keeps one of its own."""
@@ -206,8 +221,8 @@ class RolloutEngine:
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the engine's own event loop."""
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-        return self._loop.run_until_complete(work)
+            self._loop = LoopThread("rollouts")
+        return self._loop.run(work)
 
     def close(self) -> None:
         """Release executor, threads and sandbox. May be called again."""
@@ -220,36 +235,49 @@ class RolloutEngine:
         if self._loop is not None:
             self._loop.close()
             self._loop = None
-        self._threads.shutdown()
+        self._sampling.shutdown()
+        self._judging.shutdown()
         self._scripts.close()
 
     # -- the parts -----------------------------------------------------------------------------------------------------
 
-    def players(self, assignments: Sequence[Assignment], group_size: int, step: int) -> list[Player]:
-        """Runs at their beginning, group by group."""
+    def players(
+        self,
+        assignments: Sequence[Assignment],
+        group_size: int,
+        step: int,
+        places: Sequence[tuple[int, str]] = (),
+        journals: Path | None = None,
+    ) -> list[list[Player]]:
+        """Runs at their beginning, or where an earlier process left them; a list for each group.
+
+        Args:
+            assignments: one for each group.
+            group_size: rollouts of each.
+            step: of training; part of the ids.
+            places: number in the step and name of each group, where these are not all groups of the step.
+            journals: folder of the traces of runs, which are resumed from what is there. A run in a world has none,
+                since what it did to its world is lost with the process.
+        """
         if group_size < 1:
             raise UsageError(f"group_size={group_size}: expected 1 or more")
-        # What was encoded for the questions of earlier steps would pile up.
-        self._encoders.clear()
-        begun: list[Player] = []
-        for number, assignment in enumerate(assignments):
+        begun: list[list[Player]] = []
+        for assignment, (place, name) in zip(assignments, places or enumerate(group_names(assignments)), strict=True):
             calls = SharedCalls(self.shared) if self.share else None
-            ids = [f"{step}-{number}-{sample}" for sample in range(group_size)]
-            begun.extend(self._player(assignment, run_id, sample, calls) for sample, run_id in enumerate(ids))
-        self._groups_differ(begun, group_size)
+            ids = [f"{step}-{place}-{sample}" for sample in range(group_size)]
+            group = [self._player(assignment, run_id, sample, calls, journals) for sample, run_id in enumerate(ids)]
+            for player in group:
+                player.group = name
+            begun.append(group)
         return begun
 
-    @staticmethod
-    def _groups_differ(players: Sequence[Player], group_size: int) -> None:
-        """A task that is asked twice in a step makes two groups."""
-        seen: dict[str, int] = {}
-        for start in range(0, len(players), group_size):
-            group = players[start : start + group_size]
-            count = seen[group[0].group] = seen.get(group[0].group, 0) + 1
-            for player in group:
-                player.group += f"#{count}" if count > 1 else ""
+    def forget(self) -> None:
+        """Forget what was encoded for the questions of earlier steps, which would pile up."""
+        self._encoders.clear()
 
-    def _player(self, assignment: Assignment, run_id: str, sample: int, calls: SharedCalls | None) -> Player:
+    def _player(
+        self, assignment: Assignment, run_id: str, sample: int, calls: SharedCalls | None, journals: Path | None
+    ) -> Player:
         world = assignment.world(assignment.task) if assignment.world is not None else None
         pool = assignment.pool_in(world)
         policy = next(iter(self.policies.values()))
@@ -264,34 +292,28 @@ class RolloutEngine:
             before=[seat.before] if seat else [],
             after=[seat.after] if seat else [],
         )
-        run = orchestrator.stepped(assignment.text, pool=pool, budget=assignment.budget, run_id=run_id)
+        trace = None if journals is None or world is not None else journal_of(journals, run_id)
+        run = orchestrator.stepped(assignment.text, pool=pool, budget=assignment.budget, run_id=run_id, trace=trace)
         return Player(assignment, assignment.task.id, sample, run, world, RoleTurns(assignment.task, self._scripts))
 
     @property
     def executor(self) -> Executor:
         """The executor that runs the calls; an own one is made at the first use."""
         if self._executor is None:
-            # A limit meant for one run would hold up all others, which wait for the slowest in every round.
+            # A limit meant for one run would hold up all others.
             self._executor = Executor(limits=Limits(calls=self._calls))
         return self._executor
 
-    async def advance(self, players: Sequence[Player]) -> None:
-        """All calls of all runs at the same time, until each waits for the policy or is done."""
+    async def advance(self, player: Player) -> None:
+        """Make the calls of a run, until it waits for the policy or is done; see what its roles did."""
         with self.measured("environment"):
-            await asyncio.gather(*(player.advance() for player in players))
-        with self.measured("grading"):
-            for player in players:
-                if player.watch.domain:
-                    await self.in_thread(player.watch.look, player.run.machine)
+            await player.advance()
+        await self.look(player)
 
-    async def _ask(self, players: Sequence[Player], seed: int) -> None:
-        """One batch: each run that asks is a row."""
-        asked = [(player, self.read(player)) for player in players]
-        rows = [(player, sequence) for player, sequence in asked if sequence is not None]
-        prompts = [self.prompt(player, sequence, seed) for player, sequence in rows]
-        samples, seconds = await self.generate(prompts)
-        for (player, sequence), sample in zip(rows, samples, strict=True):
-            self.tell(player, sequence, sample, seconds)
+    async def look(self, player: Player) -> None:
+        """See whether a turn of a run's roles is over."""
+        if player.watch.domain:
+            await self.judged(player.watch.look, player.run.machine)
 
     def read(self, player: Player) -> TokenSequence | None:
         """The sequence on which a run's question is answered; None, and the run ends, where there is no room on it."""
@@ -318,33 +340,36 @@ class RolloutEngine:
         drawn = f"{seed}:{player.run.id}:{player.group}:{player.sample}:{player.turn}:{branch}"
         return Prompt(tuple(sequence.ids), most, sequence.role, _number(drawn))
 
-    async def generate(self, prompts: Sequence[Prompt]) -> tuple[list[Sample], float]:
-        """The policy's answers, and how long they took; each policy of a role gets its own batch."""
-        if not prompts:
-            return [], 0.0
-        started = time.monotonic()
-        samples: list[Sample | None] = [None] * len(prompts)
+    async def generate(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        """The policy's answers; each policy of a role gets its own batch."""
+        answers: list[Answer | None] = [None] * len(prompts)
         with self.measured("generate"):
             # A policy that plays several roles gets one batch.
             for policy in dict.fromkeys(self.policies.values()):
                 places = [place for place, prompt in enumerate(prompts) if self.policy(prompt.role) is policy]
-                if batch := [prompts[place] for place in places]:
-                    found = await self.in_thread(policy.generate, batch)
+                if places:
+                    # The version at the beginning: a server may get new weights before it has ended.
+                    started, version = time.monotonic(), policy.version
+                    found = await _in(self._sampling, policy.generate, [prompts[place] for place in places])
+                    seconds = time.monotonic() - started
                     for place, sample in zip(places, found, strict=True):
-                        samples[place] = sample
-        return [sample for sample in samples if sample is not None], time.monotonic() - started
+                        answers[place] = Answer(sample, version, seconds)
+        return [answer for answer in answers if answer is not None]
 
-    def tell(self, player: Player, sequence: TokenSequence, sample: Sample, seconds: float) -> None:
+    def tell(self, player: Player, sequence: TokenSequence, answer: Answer) -> None:
         """Give a run what was sampled for it."""
         step = player.asks()
         assert step is not None
-        policy = self.policy(step.role)
+        codec, sample = self.policy(step.role).codec, answer.sample
         # Counted now, as `write` puts the sample behind what was read.
         read = len(sequence.ids)
-        reply = reply_of(policy.codec, step, tuple(sequence.ids), sample)
-        player.conversations.write(sequence, sample, reply.text, policy.codec, policy.version)
+        reply = reply_of(codec, step, tuple(sequence.ids), sample)
+        player.conversations.write(sequence, sample, reply.text, codec, answer.version)
         player.turn += 1
-        player.run.on_reply(replace(reply, usage=Usage(input_tokens=read, output_tokens=len(sample.ids))), seconds)
+        if player.run.path is not None:
+            reply = replace(reply, extra={_VERSION: answer.version})
+        used = Usage(input_tokens=read, output_tokens=len(sample.ids))
+        player.run.on_reply(replace(reply, usage=used), answer.seconds)
         # Kept while it is known; otherwise the run would be replayed to read the texts again.
         player.readings.append(player.run.machine.reading)
 
@@ -367,18 +392,18 @@ class RolloutEngine:
             raise UsageError(f"no policy plays the role {role!r}; there are policies for {', '.join(self.policies)}")
         return found
 
-    async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run something that blocks, one at a time, in the policy's thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+    async def judged(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Judge a turn, which may run scripts: one at a time, in their thread."""
 
-    @contextlib.contextmanager
-    def measured(self, what: str) -> Any:
+        def measured() -> T:
+            with self.measured("grading"):
+                return work(*arguments)
+
+        return await _in(self._judging, measured)
+
+    def measured(self, what: str) -> contextlib.AbstractContextManager[None]:
         """Add the seconds of a block to the timings."""
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            setattr(self.timings, what, getattr(self.timings, what) + time.monotonic() - started)
+        return self.timings.measured(what)
 
     # -- ends ----------------------------------------------------------------------------------------------------------
 
@@ -388,14 +413,11 @@ class RolloutEngine:
             self._graders = installed_graders()
         return choose_graders([assignment.task for assignment in assignments], self._graders)
 
-    async def finish(self, players: Sequence[Player], juries: Mapping[str, Grader]) -> list[Rollout]:
-        """Close the runs and grade what they answered."""
-        with self.measured("grading"):
-            return [await self._finished(player, juries[player.assignment.task.id]) for player in players]
-
-    async def _finished(self, player: Player, grader: Grader) -> Rollout:
+    async def finish(self, player: Player, grader: Grader) -> Rollout:
+        """Close a run and grade what it answered."""
         assignment, run = player.assignment, await player.run.close()
-        grade = await self._grade(player, run, grader)
+        with self.measured("grading"):
+            grade = await self._grade(player, run, grader)
         episode = Episode.of_run(
             run,
             grade,
@@ -429,6 +451,30 @@ def reply_of(codec: Codec, step: Ask, prompt: tuple[int, ...], sample: Sample) -
     )
 
 
+def recorded_answer(player: Player, sequence: TokenSequence) -> Answer | None:
+    """What an earlier process sampled at this point of a run.
+
+    Raises:
+        UsageError: it was shown other tokens.
+    """
+    reply = player.run.recorded
+    if reply is None:
+        return None
+    if reply.prompt_token_ids != tuple(sequence.ids):
+        raise UsageError(
+            f"the journal {player.run.path} was written with another tokenizer or template; remove its folder to ask "
+            "its runs again"
+        )
+    finish: Literal["stop", "length"] = "length" if reply.finish_reason == "length" else "stop"
+    sample = Sample(reply.token_ids or (), reply.logprobs or (), finish)
+    return Answer(sample, int(reply.extra.get(_VERSION, 0)), 0.0)
+
+
+def journal_of(folder: Path, run_id: str) -> Path:
+    """The file of a run's journal."""
+    return folder / f"{run_id}.trace.jsonl"
+
+
 def _calls(run: Run) -> list[dict[str, Any]]:
     # Arguments of a plan may still name results of other calls; the event has what was sent.
     began = {event.call_id: event.arguments for event in run.events if isinstance(event, CallStarted)}
@@ -450,3 +496,29 @@ def _nobody() -> NoReturn:
         "the policy is asked by the engine alone; a member of the pool that asks the model `policy` needs a role of "
         "its own in the pool: [roles] worker = ..."
     )
+
+
+def group_names(assignments: Sequence[Assignment]) -> list[str]:
+    """A name for each group of a step: a task that is asked twice makes two groups."""
+    seen: dict[str, int] = {}
+    names = []
+    for assignment in assignments:
+        task = assignment.task.id
+        count = seen[task] = seen.get(task, 0) + 1
+        names.append(f"{task}#{count}" if count > 1 else task)
+    return names
+
+
+async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Do all at the same time; the first error ends the others, and is raised once these have ended."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _in(thread: ThreadPoolExecutor, work: Callable[..., T], *arguments: Any) -> T:
+    return await asyncio.get_running_loop().run_in_executor(thread, work, *arguments)

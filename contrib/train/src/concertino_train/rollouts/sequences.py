@@ -118,6 +118,7 @@ class TrainingRow:
         rollout: index of the rollout that it is made of.
         turns: numbers of the turns in it.
         truncated: a text of it was cut off.
+        versions: of the weights that sampled each token, 0 elsewhere; shape (T,).
     """
 
     key: GroupKey
@@ -129,6 +130,7 @@ class TrainingRow:
     rollout: int = 0
     turns: tuple[int, ...] = ()
     truncated: bool = False
+    versions: tuple[int, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -164,10 +166,11 @@ def row_of_turn(sequence: TokenSequence, turn: TokenTurn, key: GroupKey, rollout
 def _row(sequence: TokenSequence, key: GroupKey, rollout: int, turns: Sequence[TokenTurn]) -> TrainingRow:
     # What was read behind the last turn leads to no token that is trained.
     first, last = turns[0].start, turns[-1].end
-    mask, logprobs = [0] * (last - first), [0.0] * (last - first)
+    mask, versions, logprobs = [0] * (last - first), [0] * (last - first), [0.0] * (last - first)
     for turn in turns:
         for place in range(turn.start, turn.end):
             mask[place - first] = 1
+            versions[place - first] = turn.version
             logprobs[place - first] = turn.logprobs[place - turn.start]
     return TrainingRow(
         key,
@@ -179,4 +182,5 @@ def _row(sequence: TokenSequence, key: GroupKey, rollout: int, turns: Sequence[T
         rollout,
         tuple(turn.number for turn in turns),
         any(turn.finish == "length" for turn in turns),
+        tuple(versions),
     )

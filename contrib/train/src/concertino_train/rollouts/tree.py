@@ -11,19 +11,21 @@ The invariant: K candidates of a point differ in nothing but what was sampled th
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from concertino import UsageError
+from concertino_bench import Grader
 
 from concertino_train.episodes import Episode, EpisodeRound, Totals
 from concertino_train.groups.keys import GroupKey
 from concertino_train.rewards.reward import Reward
 
 from .assignment import Assignment
-from .engine import Player, RolloutEngine
+from .engine import Player, RolloutEngine, together
+from .gathering import Gatherer, Seat
 from .rollout import Rollout, TurnCandidate
 from .sequences import TokenSequence
 
@@ -77,103 +79,90 @@ class TreeSampler:
             raise UsageError(f"group_size={group_size}: a tree needs 2 candidates or more at every turn")
         engine = self.engine
         with engine.measured("total"):
-            juries, players = engine.juries(assignments), engine.players(assignments, 1, step)
+            engine.forget()
+            juries = engine.juries(assignments)
             # One rollout for each assignment: the K texts are branches of it, not runs of their own from the beginning.
-            tried: list[list[TurnCandidate]] = [[] for _ in players]
-            try:
-                self._refuse_unjudged(players)
-                await engine.advance(players)
-                while any(not player.run.done for player in players):
-                    await self._branch(players, tried, group_size, seed)
-                rollouts = await engine.finish(players, juries)
-            finally:
-                for player in players:
-                    await player.run.close()
-        for rollout, candidates in zip(rollouts, tried, strict=True):
-            rollout.candidates = candidates
-        return rollouts
+            players = [player for (player,) in engine.players(assignments, 1, step)]
+            gatherer = Gatherer(engine.generate, engine.patience)
+            seats = [gatherer.enter() for _ in players]
+            return await together(
+                [
+                    self.grow(each, juries[each.assignment.task.id], seat, group_size, seed)
+                    for each, seat in zip(players, seats, strict=True)
+                ]
+            )
+
+    async def grow(self, player: Player, jury: Grader, seat: Seat, group_size: int, seed: int) -> Rollout:
+        """Grow one tree, whatever the others do; its runs are closed in any case.
+
+        Raises:
+            UsageError: the task has no environment that judges turns.
+        """
+        engine, tried = self.engine, list[TurnCandidate]()
+        try:
+            self._refuse_unjudged(player)
+            await engine.advance(player)
+            while not player.run.done:
+                sequence = engine.read(player)
+                if sequence is not None:
+                    player = await self._branch(player, sequence, seat, tried, group_size, seed)
+            rollout = await engine.finish(player, jury)
+        finally:
+            seat.leave()
+            await player.run.close()
+        rollout.candidates = tried
+        return rollout
 
     def run_sync(self, assignments: Sequence[Assignment], **options: Any) -> list[Rollout]:
         """`run` for programs without an event loop."""
         return self.engine.wait(self.run(assignments, **options))
 
     @staticmethod
-    def _refuse_unjudged(players: Sequence[Player]) -> None:
-        for player in players:
-            if not player.watch.domain or player.run.machine.turn_state() is None:
-                raise UsageError(
-                    f"task {player.assignment.task.id}: tree sampling scores single turns, so it needs a role workflow "
-                    "over a task of concertino_bench.environments; roll whole trajectories out instead"
-                )
+    def _refuse_unjudged(player: Player) -> None:
+        if not player.watch.domain or player.run.machine.turn_state() is None:
+            raise UsageError(
+                f"task {player.assignment.task.id}: tree sampling scores single turns, so it needs a role workflow "
+                "over a task of concertino_bench.environments; roll whole trajectories out instead"
+            )
 
-    async def _branch(self, players: list[Player], tried: list[list[TurnCandidate]], k: int, seed: int) -> None:
-        """K candidates of every run that asks, and the choice among them."""
-        engine = self.engine
-        places, sequences = [], []
-        for place, player in enumerate(players):
-            sequence = engine.read(player)
-            if sequence is not None:
-                places.append(place)
-                sequences.append(sequence)
-        prompts = [
-            engine.prompt(players[place], sequence, seed, branch)
-            for place, sequence in zip(places, sequences, strict=True)
-            # AT-GRPO Algorithm 1, line 10: K samples behind one prompt, which differ in their seed alone.
-            for branch in range(k)
-        ]
-        samples, seconds = await engine.generate(prompts)
-        forks: list[list[Player]] = []
-        for number, (place, sequence) in enumerate(zip(places, sequences, strict=True)):
-            player = players[place]
-            twins = [player.fork(f"{player.run.id}.{player.turn + 1}.{branch}") for branch in range(k)]
-            # The slice runs on into the samples of other runs; zip ends with the twins.
-            for twin, sample in zip(twins, samples[number * k :], strict=False):
-                engine.tell(twin, twin.conversations.sequences[player.conversations.place(sequence)], sample, seconds)
-            forks.append(twins)
-        asks = [players[place].asks() for place in places]
-        spoke = [(ask.part or ask.role, ask.turn) if ask else ("", 0) for ask in asks]
+    async def _branch(
+        self, player: Player, sequence: TokenSequence, seat: Seat, tried: list[TurnCandidate], k: int, seed: int
+    ) -> Player:
+        """K candidates of a run that asks, and the one that it continues with."""
+        engine, ask, where = self.engine, player.asks(), player.conversations.place(sequence)
+        assert ask is not None
+        # AT-GRPO Algorithm 1, line 10: K samples behind one prompt, which differ in their seed alone.
+        answers = await seat.ask([engine.prompt(player, sequence, seed, branch) for branch in range(k)])
+        twins = [player.fork(f"{player.run.id}.{player.turn + 1}.{branch}") for branch in range(k)]
+        for twin, answer in zip(twins, answers, strict=True):
+            engine.tell(twin, twin.conversations.sequences[where], answer)
         with engine.measured("environment"):
-            await asyncio.gather(*(twin.advance() for twins in forks for twin in twins))
-        turns = [turn for _, turn in spoke]
-        ends = await self._finished_turns(forks, turns, seed) if self.credit == "turn" else forks
-        for place, twins, judged, sequence, (role, turn) in zip(places, forks, ends, sequences, spoke, strict=True):
-            where = players[place].conversations.place(sequence)
-            candidates = await self._scored(players[place], twins, judged, where, role, turn)
-            for end in judged:
-                if end not in twins:
-                    await end.run.close()
-            chosen = self._choice(candidates, players[place], seed)
-            tried[place] += [
-                TurnCandidate(c.key, c.sequence, c.episode, c.reward, number == chosen)
-                for number, c in enumerate(candidates)
-            ]
-            for number, twin in enumerate(twins):
-                # An open run holds a world and its calls, and K - 1 of them are left over at every turn.
-                if number != chosen:
-                    await twin.run.close()
-            await players[place].run.close()
-            players[place] = twins[chosen]
-            await engine.in_thread(players[place].watch.look, players[place].run.machine)
+            await together([twin.advance() for twin in twins])
+        ends = await self._finished_turns(twins, seat, ask.turn, seed) if self.credit == "turn" else twins
+        candidates = await self._scored(player, twins, ends, where, ask.part or ask.role, ask.turn)
+        chosen = self._choice(candidates, player, seed)
+        tried += [replace(each, chosen=number == chosen) for number, each in enumerate(candidates)]
+        # An open run holds a world and its calls, and K - 1 of them are left over at every turn.
+        for over in (*(end for end in ends if end not in twins), *twins[:chosen], *twins[chosen + 1 :], player):
+            await over.run.close()
+        await engine.look(twins[chosen])
+        return twins[chosen]
 
-    async def _finished_turns(
-        self, forks: Sequence[Sequence[Player]], turns: Sequence[int], seed: int
-    ) -> list[list[Player]]:
+    async def _finished_turns(self, twins: Sequence[Player], seat: Seat, turn: int, seed: int) -> list[Player]:
         """Each branch where its turn is over, else a copy of it in which the other roles have spoken too."""
         engine = self.engine
-        copies = [
-            [twin.fork(f"{twin.run.id}.end") if _is_in(twin, turn) else twin for twin in twins]
-            for twins, turn in zip(forks, turns, strict=True)
-        ]
-        of_turn = [(end, turn) for ends, turn in zip(copies, turns, strict=True) for end in ends]
-        while open_ := [end for end, turn in of_turn if _is_in(end, turn)]:
+        ends = [twin.fork(f"{twin.run.id}.end") if _is_in(twin, turn) else twin for twin in twins]
+        while open_ := [end for end in ends if _is_in(end, turn)]:
             asked = [(end, engine.read(end)) for end in open_]
             rows = [(end, sequence) for end, sequence in asked if sequence is not None]
-            samples, seconds = await engine.generate([engine.prompt(end, sequence, seed) for end, sequence in rows])
-            for (end, sequence), sample in zip(rows, samples, strict=True):
-                engine.tell(end, sequence, sample, seconds)
+            if not rows:
+                continue
+            answers = await seat.ask([engine.prompt(end, sequence, seed) for end, sequence in rows])
+            for (end, sequence), answer in zip(rows, answers, strict=True):
+                engine.tell(end, sequence, answer)
             with engine.measured("environment"):
-                await asyncio.gather(*(end.advance() for end, _ in rows))
-        return copies
+                await together([end.advance() for end, _ in rows])
+        return ends
 
     async def _scored(
         self, player: Player, twins: Sequence[Player], ends: Sequence[Player], where: int, role: str, turn: int
@@ -181,8 +170,8 @@ class TreeSampler:
         # AT-GRPO Algorithm 1, line 11: the group is the instance, the agent and the turn.
         key = GroupKey(player.group, role, player.turn + 1)
         sequences = [twin.conversations.sequences[where] for twin in twins]
-        with self.engine.measured("grading"):
-            judged = [await self.engine.in_thread(end.watch.candidate, end.run.machine, turn, role) for end in ends]
+        judge = self.engine.judged
+        judged = [await judge(end.watch.candidate, end.run.machine, turn, role) for end in ends]
         episodes = [
             Episode(
                 twin.run.id,

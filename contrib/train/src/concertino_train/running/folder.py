@@ -5,6 +5,7 @@
     out/plot.svg          the same as curves
     out/traces/           rollouts of some steps
     out/checkpoints/      to resume from
+    out/journals/         rollouts under way that are played ahead, to resume from
     out/model/            the trained model
     out/audit.json        what the audit found before the first step
     out/result.json       the command's result, with the figures of the trained weights
@@ -49,7 +50,7 @@ class TrainingFolder:
 
     Attributes:
         resumes: there is a training to continue.
-        config_file, metrics, plot, traces, checkpoints, model, audit, result: paths in it, as above.
+        config_file, metrics, plot, traces, checkpoints, journals, model, audit, result: paths in it, as above.
 
     Raises:
         UsageError: another process holds it, it holds a training that has begun, or one of other settings; or both
@@ -71,6 +72,7 @@ class TrainingFolder:
         self.path = home = Path(path)
         self.config_file, self.metrics, self.plot = home / "config.yaml", home / "metrics.jsonl", home / "plot.svg"
         self.traces, self.checkpoints, self.model = home / "traces", home / "checkpoints", home / "model"
+        self.journals = home / "journals"
         self.audit, self.result = home / "audit.json", home / "result.json"
         self.resumes = resume and self.config_file.exists()
         self._lock = FileLock(home / ".lock", blocking=False)
@@ -120,7 +122,7 @@ class TrainingFolder:
 
     def _clear(self) -> None:
         """Remove what an earlier training left, and nothing else; last of all its settings, by which it is known."""
-        for folder in (self.traces, self.checkpoints, self.model):
+        for folder in (self.traces, self.checkpoints, self.journals, self.model):
             shutil.rmtree(folder, ignore_errors=True)
         for file in (self.metrics, self.plot, self.audit, self.result, self.config_file):
             file.unlink(missing_ok=True)

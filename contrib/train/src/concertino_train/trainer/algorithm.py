@@ -6,12 +6,15 @@ how many rows or turns there are.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from concertino_train.config.learning import ComputeSection, PolicyUpdate, RlSteps
 from concertino_train.settings import Above
+
+if TYPE_CHECKING:
+    from .losses import Correction
 
 
 class Algorithm(PolicyUpdate, RlSteps, ComputeSection):
@@ -24,6 +27,11 @@ class Algorithm(PolicyUpdate, RlSteps, ComputeSection):
 
     temperature: Above = 1.0
     group_size: Annotated[int, Field(ge=2)] = 8
+
+    @property
+    def corrects(self) -> Correction:
+        """The importance correction; none where nobody has said that the sampler differs."""
+        return "none" if self.correction == "auto" else self.correction
 
     @property
     def updates(self) -> int:

@@ -235,7 +235,7 @@ class OrchestratorGRPOTrainer(ShardedTraining, GRPOTrainer):
             tensors["old_per_token_logps"] = tensors["sampled"]
             return
         # With one update the old policy is the current one, and TRL takes its log-probabilities where none are given.
-        if algorithm.updates == 1 and algorithm.correction == "none":
+        if algorithm.updates == 1 and algorithm.corrects == "none":
             return
         old = tensors["old_per_token_logps"] = self._log_probabilities(tensors)
         apart = (old - tensors["sampled"]).abs() * mask
@@ -243,9 +243,9 @@ class OrchestratorGRPOTrainer(ShardedTraining, GRPOTrainer):
         largest = float(self._across(np.array([largest]), "max")[0])
         total, count = self._across(np.array([total, float(count)]), "sum").tolist()
         self._note({"sampling/difference_mean": total / max(1.0, count), "sampling/difference_max": largest})
-        if algorithm.correction == "none":
+        if algorithm.corrects == "none":
             return
-        weights = importance_weights(old, tensors["sampled"], mask, algorithm.correction, algorithm.correction_cap)
+        weights = importance_weights(old, tensors["sampled"], mask, algorithm.corrects, algorithm.correction_cap)
         credit = tensors["advantages"]
         # A factor on the advantage is one on the gradient of its token. TRL's own correction covers only its own vLLM.
         tensors["advantages"] = (credit.unsqueeze(1) if credit.dim() == 1 else credit) * weights * mask
