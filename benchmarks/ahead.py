@@ -1,4 +1,4 @@
-"""S24: how long a trainer waits for rollouts, with a slow tail of calls: synchronous beside asynchronous.
+"""S27: how long a trainer waits for rollouts, with a slow tail of calls: synchronous beside asynchronous.
 
     python benchmarks/ahead.py [--json] [--quick]
 
@@ -80,7 +80,7 @@ def rows(quick: bool) -> list[Row]:
     found = [(k, _waited(k, steps)) for k in (1, 2, 4)]
     # With 1, a slow call delays every second step, so that about half is the most that is to be had.
     return [
-        Row("S24", f"a step waits, max_staleness {k}", value, "s", synchronous / 2 if k > 1 else None, synchronous)
+        Row("S27", f"a step waits, max_staleness {k}", value, "s", synchronous / 2 if k > 1 else None, synchronous)
         for k, value in found
     ]
 

@@ -1,4 +1,4 @@
-"""S24: what a Ray cluster costs, beside this process.
+"""S26: what a Ray cluster costs, beside this process.
 
     python benchmarks/clusters.py [--json] [--quick]
 
@@ -74,8 +74,8 @@ async def measured(quick: bool) -> list[Row]:
         grown = resident() / before - 1
     overhead = statistics.median(more)
     return [
-        Row("S24", "an order on a cluster, more than here", overhead, "ms", 3.0, None, min(more), max(more)),
-        Row("S24", f"memory after {many} orders more", grown, "share", 0.1, None, note=f"of {before:.0f} MiB"),
+        Row("S26", "an order on a cluster, more than here", overhead, "ms", 3.0, None, min(more), max(more)),
+        Row("S26", f"memory after {many} orders more", grown, "share", 0.1, None, note=f"of {before:.0f} MiB"),
     ]
 
 

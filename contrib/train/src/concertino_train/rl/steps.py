@@ -145,9 +145,8 @@ class StepCollector:
         measured = self._measure(step)
         dynamic = self._sampler.settings.enabled
         fresh, kept, figures = self._dynamically(step, len(tasks)) if dynamic else self._plainly(step)
-        if self.config.trainer.rl.max_staleness == 0:  # else runs are under way while the weights are updated
-            for policy in dict.fromkeys(self.engine.policies.values()):
-                policy.rest()
+        for policy in dict.fromkeys(self.engine.policies.values()):
+            policy.rest()
         rewards = [each.reward for each in kept]
         # The control experiment: a policy must not improve on rewards that say nothing of its rollouts.
         if self.config.algorithm.shuffle_rewards:

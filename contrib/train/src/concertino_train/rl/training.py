@@ -162,6 +162,11 @@ def check_rl(config: TrainConfig) -> None:
             "trainer.rl.max_staleness with algorithm.sampling.enabled: dynamic sampling decides within a step what "
             "else is asked, so nothing can be asked ahead; leave one out"
         )
+    if config.trainer.rl.max_staleness and config.rollout.server.sleep:
+        raise UsageError(
+            "trainer.rl.max_staleness with rollout.server.sleep: the server samples while the model is updated, so it "
+            "cannot sleep then; leave one out"
+        )
     if config.trainer.rl.eval_every is not None and not config.tasks.eval:
         raise UsageError("trainer.rl.eval_every is given, and tasks.eval has no tasks")
 
