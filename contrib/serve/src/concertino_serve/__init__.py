@@ -1,0 +1,30 @@
+"""concertino-serve: pools behind an address, for any client of the OpenAI API.
+
+    serve_settings  the settings file             api_error       what a client is told of an error
+    request_record  what a client asked for       request_reader  from a body to a question
+    told_text       pieces of answers, as told    run_moments     what happened in a run, live or from disk
+    run_story       the fold over the moments     run_hub         the runs of this server
+    chat_wire       chat completions              response_wire   responses
+    key_ring        keys, budgets, rates          gate            who gets in, and with how much
+    event_stream    frames to a client            web_app         the routes
+    serve_commands  the command
+
+Everything that a client reads is a fold over the trace of its run and the pieces of the answer that were told before
+its end. Importing this package imports none of the modules; the hook below imports the command.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from concertino import hookimpl
+
+__all__: list[str] = []
+
+
+@hookimpl
+def concertino_cli() -> list[Any]:
+    """`concertino serve`."""
+    from .serve_commands import serve_command
+
+    return [serve_command]
