@@ -53,9 +53,7 @@ class ApiError(Exception):
     def to_json(self) -> dict[str, Any]:
         """The body."""
         kind = _TYPES.get(self.status, "invalid_request_error" if self.status < 500 else "server_error")
-        return {
-            "error": {"message": str(self), "type": kind, "param": self.param or None, "code": self.code or None}
-        }
+        return {"error": {"message": str(self), "type": kind, "param": self.param or None, "code": self.code or None}}
 
     @property
     def headers(self) -> dict[str, str]:

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from .api_error import ApiError
 from .chat_wire import ChatStream, completion
-from .event_stream import EventStream, LateAnswer
+from .event_stream import PING, EventStream, LateAnswer
 from .request_reader import Conversation, flag, read_messages, read_schema, refuse_fields
 from .run_hub import ServedRun
 from .serving import Serving, run_headers
@@ -51,7 +51,7 @@ def _read(body: dict[str, Any], owner: str) -> tuple[dict[str, Any], Conversatio
 async def _frames(run: ServedRun) -> AsyncIterator[bytes]:
     stream = ChatStream(run.id, run.request)
     async for moments in run.follow():
-        yield stream.frames(moments) if moments else b""
+        yield stream.frames(moments) if moments else PING
     yield stream.last_frames()
 
 

@@ -16,7 +16,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from .api_error import ApiError
 
-_PING = b": still here\n\n"
+PING = b": still here\n\n"
+"""A sign of life: a comment, which no client reads."""
 _STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no"}
 PLAIN_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
@@ -25,7 +26,7 @@ class EventStream:
     """A stream of server-sent events.
 
     Args:
-        frames: bytes of whole frames; empty ones are pauses.
+        frames: bytes of whole frames.
         headers: more of them.
         left: told when the client has gone before the end.
     """
@@ -46,7 +47,9 @@ class EventStream:
 
     async def _write(self, send: Send) -> None:
         async for frames in self._frames:
-            await send({"type": "http.response.body", "body": frames or _PING, "more_body": True})
+            if not frames:
+                continue  # empty would be an end to some servers
+            await send({"type": "http.response.body", "body": frames, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

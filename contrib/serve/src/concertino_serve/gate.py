@@ -14,10 +14,9 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
+from concertino.core.logs import logger_of
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from concertino.core.logs import logger_of
 
 from .api_error import ApiError
 from .event_stream import JsonAnswer

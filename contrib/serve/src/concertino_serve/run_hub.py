@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from concertino import Budget, Executor, Orchestrator, RunHandle, Runs
@@ -57,8 +56,10 @@ class ServedRun:
             async for news in self.live.follow(heartbeat):
                 yield news
             return
-        while is_being_written(self.trace):  # by another process
-            await asyncio.sleep(_LOOK)
+        while True:
+            if not is_being_written(self.trace):
+                break
+            await asyncio.sleep(_LOOK)  # another process runs it
             yield []
         yield moments_on_disk(self.trace)
 
@@ -66,9 +67,10 @@ class ServedRun:
         """All of them, once it is over."""
         if self.live is not None:
             await self.live.until_over()
-        while is_being_written(self.trace):
-            await asyncio.sleep(_LOOK)
-        return moments_on_disk(self.trace)
+        found: list[Moment] = []
+        async for news in replace(self, live=None).follow():
+            found = news
+        return found
 
     def so_far(self) -> list[Moment]:
         """Those that there are now."""
@@ -214,10 +216,10 @@ class RunHub:
         if known.live is None and not _has_begun(known.trace):
             return None  # the server was killed before the first record
         # How the client reads it may differ: a stream was broken, and the whole is asked for.
-        asked = dataclasses.replace(known.request, streams=request.streams, usage=request.usage)
+        asked = replace(known.request, streams=request.streams, usage=request.usage)
         if known.live is None:
             known = await self.resume(known)
-        return dataclasses.replace(known, request=asked)
+        return replace(known, request=asked)
 
     async def resume(self, run: ServedRun) -> ServedRun:
         """Continue an interrupted run; one that is over, or goes on elsewhere, stays as it is."""
@@ -239,7 +241,7 @@ class RunHub:
             raise TraceError(f"the preset {run.request.preset!r} is not served any more")
         request = run.request
         if request.closed:
-            request = dataclasses.replace(request, closed=False)
+            request = replace(request, closed=False)
             request.write(run.trace)
         budget = Budget(**first_record(run.trace).get("setup", {}).get("budget", {}))
         live = LiveRun(run.trace, tells_text=request.schema is None)
@@ -257,7 +259,7 @@ class RunHub:
 
     async def cancel(self, run: ServedRun) -> None:
         """Stop a run for its client; no start of the server resumes it."""
-        dataclasses.replace(self.get(run.id, run.request.owner).request, closed=True).write(run.trace)
+        replace(self.get(run.id, run.request.owner).request, closed=True).write(run.trace)
         if run.id in self._live:
             await self._live[run.id][1].cancel()
         elif is_being_written(run.trace):

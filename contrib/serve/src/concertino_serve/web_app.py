@@ -14,12 +14,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from concertino.core.logs import logger_of
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
-
-from concertino.core.logs import logger_of
 
 from .api_error import ApiError
 from .chat_routes import chat
