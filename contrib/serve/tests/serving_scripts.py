@@ -15,6 +15,7 @@ from concertino.strategies.role_workflow import Agree, Role, RoleWorkflow
 from concertino.strategies.serial_calls import SerialCalls
 from concertino.strategies.serial_calls.format import write_turn as serial_turn
 from concertino_serve.serve_settings import Preset, ServeSettings
+
 from .serving_here import Scripted, pool_of
 
 FIVE = ("parallel-rounds", "serial-calls", "dependency-plan", "agent-graph", "role-workflow")

@@ -12,6 +12,7 @@ import concertino as ct
 import openai
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
+
 from .serving_here import Counter, Here, Scripted, calls_then, served, settings_of
 from .serving_scripts import FIVE, Scripts, random_script
 

@@ -16,7 +16,7 @@ from .request_record import RequestRecord
 from .run_moments import Moment
 from .run_story import RunStory, ServedCall, Step
 
-_CUT_SHORT = ("budget", "deadline", "rounds")
+CUT_SHORT = ("budget", "deadline", "rounds")
 """Ends that cut a run short: the answer was made of what was known by then."""
 _ARGUMENTS = 200
 
@@ -120,7 +120,7 @@ def usage_of(story: RunStory) -> dict[str, Any]:
 
 
 def _finish_reason(story: RunStory) -> str:
-    return "length" if story.stop in _CUT_SHORT else "stop"
+    return "length" if story.stop in CUT_SHORT else "stop"
 
 
 def _line(step: Step) -> str:

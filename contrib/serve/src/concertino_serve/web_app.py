@@ -1,7 +1,9 @@
 """The application: its routes, and its life.
 
     GET  /health                     GET  /v1/models, /v1/models/{name}
-    GET  /metrics                    POST /v1/chat/completions
+    GET  /metrics                    POST /v1/chat/completions, /v1/responses
+    GET  /v1/responses/{id}, /v1/responses/{id}/input_items
+    POST /v1/responses/{id}/cancel   DELETE /v1/responses/{id}
 
 Invariant: a route reads its request, asks the hub, and sends what a wire makes of the story; it decides nothing about a
 run.
@@ -20,6 +22,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from . import response_routes
 from .api_error import ApiError
 from .chat_routes import chat
 from .event_stream import JsonAnswer
@@ -59,6 +62,11 @@ def make_app(settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK) -> Appl
         _route("/v1/models", _models, serving),
         _route("/v1/models/{name:path}", _model, serving),
         _route("/v1/chat/completions", chat, serving, "POST"),
+        _route("/v1/responses", response_routes.create, serving, "POST"),
+        _route("/v1/responses/{name}", response_routes.read, serving),
+        _route("/v1/responses/{name}", response_routes.delete, serving, "DELETE"),
+        _route("/v1/responses/{name}/cancel", response_routes.cancel, serving, "POST"),
+        _route("/v1/responses/{name}/input_items", response_routes.input_items, serving),
     ]
 
     @contextlib.asynccontextmanager
