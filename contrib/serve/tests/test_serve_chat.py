@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import concertino as ct
+import httpx2
 import openai
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from waiting import wait_until
 
 from .serving_here import Counter, Here, Scripted, calls_then, served, settings_of
 from .serving_scripts import FIVE, Scripts, random_script
@@ -22,9 +24,8 @@ ANSWER = "A kilo costs $4, and that is a lot."
 
 async def raw(here: Here, body: dict[str, Any], **headers: str) -> tuple[int, bytes, Any]:
     """Status, body and headers of a request that no client has touched."""
-    async with here.client(max_retries=0) as client:
-        made = client._client
-        answer = await made.post(f"{here.url}/v1/chat/completions", json=body, headers=headers, timeout=30)
+    async with httpx2.AsyncClient(verify=False, timeout=30) as client:
+        answer = await client.post(f"{here.url}/v1/chat/completions", json=body, headers=headers)
         return answer.status_code, answer.content, answer.headers
 
 
@@ -187,8 +188,7 @@ async def test_who_leaves_cancels_the_run_or_not_as_set(set_to: str, tmp_path: P
             with pytest.raises(openai.APITimeoutError):
                 await client.chat.completions.create(model="helper", messages=ASK, timeout=0.1)
         hub = here.app.serving.hub
-        while hub.active:
-            await asyncio.sleep(0.01)
+        await wait_until(lambda: not hub.active)
         [run] = hub.runs.list()
     assert run.stop == ("cancelled" if set_to == "cancel" else "answered")
 

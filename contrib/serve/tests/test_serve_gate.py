@@ -16,6 +16,7 @@ from concertino.core.known_secrets import Secret, keep_secret
 from concertino_serve.api_error import ApiError
 from concertino_serve.key_ring import KeyRing
 from concertino_serve.serve_settings import ClientKey, Limits, Preset
+from waiting import wait_until
 
 from .serving_here import Counter, Here, Scripted, calls_then, pool_of, served, settings_of
 
@@ -159,6 +160,10 @@ async def test_a_key_joins_no_run_of_another_key(tmp_path: Path) -> None:
     assert counter.calls == 2
 
 
+def kept_in(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
 async def test_no_key_is_in_a_log_a_trace_or_the_metrics(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     keep_secret(ADA)
     settings = settings_of(tmp_path, Scripted(calls_then(ANSWER)), keys=(ClientKey("ada", ADA),))
@@ -167,7 +172,7 @@ async def test_no_key_is_in_a_log_a_trace_or_the_metrics(tmp_path: Path, caplog:
             said: Any = [{"role": "user", "content": f"My key is {ADA}."}]
             await client.chat.completions.create(model="helper", messages=said)
             shown = await sent(here, request(here, "/metrics", authorization=f"Bearer {ADA}"))
-    kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    kept = kept_in(tmp_path)
     ours = "\n".join(record.getMessage() for record in caplog.records if record.name.startswith("concertino"))
     assert ADA.encode() not in kept + shown + ours.encode()
     assert b'concertino_runs_ended_total{stop="answered"} 1' in shown
@@ -245,8 +250,7 @@ async def test_the_client_waits_as_it_is_told_and_then_gets_its_answer(tmp_path:
     settings = settings_of(tmp_path, Scripted(calls_then(ANSWER)), keys=(ClientKey("ada", ADA, runs=1),), pause=0.3)
     async with served(settings) as here, here.client(ADA, max_retries=0) as client:
         first = asyncio.create_task(client.chat.completions.create(model="helper", messages=ASK))
-        while not here.app.serving.hub.active:
-            await asyncio.sleep(0.01)
+        await wait_until(lambda: here.app.serving.hub.active)
         with pytest.raises(openai.RateLimitError) as refused:
             await client.chat.completions.create(model="helper", messages=ASK)
         assert (await first).choices[0].message.content == ANSWER

@@ -14,6 +14,7 @@ import pytest
 from concertino_serve.response_wire import response_now
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
+from waiting import wait_until
 
 from .serving_here import Counter, Here, Scripted, calls_then, served, settings_of
 from .serving_scripts import FIVE, Scripts, random_script
@@ -23,7 +24,7 @@ ANSWER = "A kilo costs $4, and that is a lot."
 
 
 async def raw(here: Here, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
-    async with httpx2.AsyncClient(timeout=30) as client:
+    async with httpx2.AsyncClient(verify=False, timeout=30) as client:
         url = f"{here.url}/v1/responses{path}"
         answer = await (client.get(url) if body is None else client.post(url, json=body, headers=headers))
         return answer.status_code, answer.content
@@ -78,10 +79,13 @@ async def test_the_official_client_gets_an_answer_and_the_calls_that_were_made(t
 
 
 async def test_the_accumulator_of_the_official_client_takes_the_stream(tmp_path: Path) -> None:
-    async with served(settings_of(tmp_path, Scripted(calls_then(ANSWER)))) as here, here.client() as client:
-        async with client.responses.stream(model="helper", input="What?") as stream:
-            kinds = [event.type async for event in stream]
-            final = await stream.get_final_response()
+    async with (
+        served(settings_of(tmp_path, Scripted(calls_then(ANSWER)))) as here,
+        here.client() as client,
+        client.responses.stream(model="helper", input="What?") as stream,
+    ):
+        kinds = [event.type async for event in stream]
+        final = await stream.get_final_response()
     assert final.output_text == ANSWER
     assert kinds.count("response.output_text.delta") > 3
     assert (kinds[0], kinds[-1]) == ("response.created", "response.completed")
@@ -153,8 +157,7 @@ async def test_a_cancelled_response_stops_and_stays_cancelled_over_a_restart(tmp
     settings = settings_of(tmp_path, Scripted(calls_then(ANSWER)), counter=counter, pause=30)
     async with served(settings) as here, here.client() as client:
         got = await client.responses.create(model="helper", input="What?", background=True)
-        while not counter.calls:
-            await asyncio.sleep(0.01)
+        await wait_until(lambda: counter.calls)
         cancelled = await client.responses.cancel(got.id)
         assert not here.app.serving.hub.active
         _, data = await raw(here, f"/{got.id}?stream=true")
@@ -165,13 +168,17 @@ async def test_a_cancelled_response_stops_and_stays_cancelled_over_a_restart(tmp
         assert (await client.responses.retrieve(got.id)).status == "cancelled"
 
 
+def files_in(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
 async def test_a_deleted_response_is_gone_with_its_files(tmp_path: Path) -> None:
     async with served(settings_of(tmp_path, Scripted(calls_then(ANSWER)))) as here, here.client() as client:
         got = await client.responses.create(model="helper", input="What?")
         await client.responses.delete(got.id)
         with pytest.raises(openai.NotFoundError):
             await client.responses.retrieve(got.id)
-    assert not list(tmp_path.iterdir())
+    assert not files_in(tmp_path)
 
 
 async def test_a_response_follows_another(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@
     chat_wire       chat completions              response_wire   responses
     key_ring        keys, budgets, rates          gate            who gets in, and with how much
     event_stream    frames to a client            web_app         the routes
-    serve_commands  the command
+    chat_routes, response_routes, chat_page       what each route does
+    serving         what routes share             server_metrics  counts
+    serve_commands  the command                   static          the files of the chat page
 
 Everything that a client reads is a fold over the trace of its run and the pieces of the answer that were told before
 its end. Importing this package imports none of the modules; the hook below imports the command.

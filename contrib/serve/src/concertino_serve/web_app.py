@@ -4,6 +4,7 @@
     GET  /metrics                    POST /v1/chat/completions, /v1/responses
     GET  /v1/responses/{id}, /v1/responses/{id}/input_items
     POST /v1/responses/{id}/cancel   DELETE /v1/responses/{id}
+    GET  /, /static/{name}           GET  /v1/responses/{id}/trace
 
 Invariant: a route reads its request, asks the hub, and sends what a wire makes of the story; it decides nothing about a
 run.
@@ -22,7 +23,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from . import response_routes
+from . import chat_page, response_routes
 from .api_error import ApiError
 from .chat_routes import chat
 from .event_stream import JsonAnswer
@@ -66,6 +67,9 @@ def make_app(settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK) -> Appl
         _route("/v1/responses/{name}", response_routes.read, serving),
         _route("/v1/responses/{name}", response_routes.delete, serving, "DELETE"),
         _route("/v1/responses/{name}/cancel", response_routes.cancel, serving, "POST"),
+        _route("/v1/responses/{name}/trace", chat_page.trace, serving),
+        _route("/", chat_page.page, serving),
+        _route("/static/{name}", chat_page.page, serving),
         _route("/v1/responses/{name}/input_items", response_routes.input_items, serving),
     ]
 
