@@ -15,7 +15,7 @@ import openai
 import uvicorn
 from concertino.strategies import Strategy
 from concertino_serve.serve_settings import Preset, ServeSettings
-from concertino_serve.web_app import Application, make_app
+from concertino_serve.web_app import Application, application_of
 
 
 class Scripted(ct.Model):
@@ -105,7 +105,7 @@ class Here:
 @contextlib.asynccontextmanager
 async def served(settings: ServeSettings, drain: float = 5.0) -> AsyncIterator[Here]:
     """The server of some settings, on a free port of this machine."""
-    app = make_app(settings)
+    app = application_of(settings)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     config = uvicorn.Config(app.gate, log_config=None, access_log=False, timeout_graceful_shutdown=int(drain))

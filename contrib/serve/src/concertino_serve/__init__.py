@@ -12,16 +12,40 @@
     serve_commands  the command                   static          the files of the chat page
 
 Everything that a client reads is a fold over the trace of its run and the pieces of the answer that were told before
-its end. Importing this package imports none of the modules; the hook below imports the command.
+its end. `make_app` is for programs. Importing this package imports none of the modules; the hook below imports the
+command.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from concertino import hookimpl
 
-__all__: list[str] = []
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+__all__ = ["make_app"]
+
+
+def make_app(settings: str | Path) -> ASGIApp:
+    """The server of a settings file as an ASGI application, for a server or a program of one's own.
+
+    It needs the lifespan of ASGI: its begin resumes interrupted runs, its end suspends those under way. One process may
+    serve a folder of traces at a time.
+
+    Args:
+        settings: the file.
+
+    Raises:
+        UsageError: something in the file is wrong.
+        PoolError: a pool cannot be made.
+    """
+    from .serve_settings import read_serve_settings
+    from .web_app import application_of
+
+    return application_of(read_serve_settings(Path(settings))).gate
 
 
 @hookimpl

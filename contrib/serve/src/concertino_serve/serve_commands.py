@@ -31,7 +31,7 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
 
     from .gate import LOOPBACK
     from .serve_settings import read_serve_settings
-    from .web_app import make_app
+    from .web_app import application_of
 
     read = read_serve_settings(settings)
     if host not in _LOOPBACK and not read.keys:
@@ -40,7 +40,7 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
             '[keys.ada] with env = "ADA_KEY"'
         )
     _refuse_sealing()
-    app = make_app(read, (*LOOPBACK, host))
+    app = application_of(read, (*LOOPBACK, host))
     listening = _listen(host, port)
     found = listening.getsockname()[1]
     address = f"http://{f'[{host}]' if ':' in host else host}:{found}"

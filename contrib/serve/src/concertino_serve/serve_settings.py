@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar, cast
 from concertino import Budget, Pool
 from concertino.cli.options import PoolChoice, make_strategy
 from concertino.core.documents import check_keys, read_document
-from concertino.core.errors import UsageError
+from concertino.core.errors import ConcertinoError, UsageError
 from concertino.core.known_secrets import Secret, read_secret
 from concertino.strategies import Strategy
 
@@ -145,7 +145,7 @@ def _preset(file: Path, name: str, table: Mapping[str, Any]) -> Preset:
     model = _value(where, table, "model", str, "orchestrator")
     try:
         pool.model(model)
-    except ValueError as error:
+    except ConcertinoError as error:
         raise UsageError(f"{where}: {error}") from error
     return Preset(
         name,

@@ -45,7 +45,7 @@ class Application(NamedTuple):
     serving: Serving
 
 
-def make_app(settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK) -> Application:
+def application_of(settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK) -> Application:
     """The server of some settings.
 
     Args:
