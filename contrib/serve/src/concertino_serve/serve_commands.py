@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from pathlib import Path
 
@@ -63,9 +64,11 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, socket.SOCK_STREAM)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
+        with contextlib.ExitStack() as undo:
+            made = undo.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(address)
+            undo.pop_all()
     except OSError as error:
         raise UsageError(f"--host {host} --port {port}: cannot be used: {error.strerror or error}") from error
     return made
