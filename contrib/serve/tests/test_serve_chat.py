@@ -12,6 +12,7 @@ import concertino as ct
 import httpx2
 import openai
 import pytest
+from concertino_serve import run_hub
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from waiting import wait_until
 
@@ -191,6 +192,25 @@ async def test_who_leaves_cancels_the_run_or_not_as_set(set_to: str, tmp_path: P
         await wait_until(lambda: not hub.active)
         [run] = hub.runs.list()
     assert run.stop == ("cancelled" if set_to == "cancel" else "answered")
+
+
+def test_a_run_that_memory_has_dropped_is_found_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_hub, "_MOST_KNOWN", 2)
+    digests = run_hub.Digests(tmp_path)
+    ids = [f"20260101-00000{number}-abcdef-{number:016x}" for number in range(4)]
+    for run_id in ids:
+        (tmp_path / f"{run_id}.trace.jsonl").touch()
+        digests.add(run_id)
+    assert [digests.find(f"{number:016x}rest") for number in range(4)] == ids
+    assert digests.find("f" * 64) is None
+
+
+async def test_nothing_is_left_of_a_run_whose_trace_is_deleted(tmp_path: Path) -> None:
+    async with served(settings_of(tmp_path, Scripted(calls_then(ANSWER)))) as here:
+        _, data, _ = await raw(here, {"model": "helper", "messages": ASK, "stream": True})
+    assert len(list(tmp_path.iterdir())) == 3  # noqa: ASYNC240
+    ct.TraceStore(tmp_path).delete(frames_of(data)[0]["id"])
+    assert not list(tmp_path.iterdir())  # noqa: ASYNC240
 
 
 @pytest.mark.slow

@@ -16,9 +16,8 @@ from typing import Any, Literal, Self
 from concertino.core.errors import TraceError
 from concertino.core.known_secrets import finder, hidden_data
 from concertino.core.private_files import write_private
+from concertino.traces.store import REQUEST
 
-REQUEST = ".request"
-"""How these files end, behind the name of the trace."""
 Protocol = Literal["chat", "responses"]
 
 

@@ -73,7 +73,7 @@ class ResponseStream:
         if status == "failed":
             error = {"code": "server_error", "message": str(ApiError.of_run(story.stop))}
         usage = _usage(story) if story.usage else None
-        form = {"type": "text"} if request.schema is None else {"type": "json_schema", "name": "answer"}
+        form: dict[str, Any] = {"type": "text"} if request.schema is None else {"type": "json_schema", "name": "answer"}
         if request.schema is not None:
             form["schema"] = dict(request.schema)
         return {

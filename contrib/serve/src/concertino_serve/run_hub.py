@@ -28,11 +28,12 @@ from .request_reader import Conversation
 from .request_record import REQUEST, RequestRecord, record_beside
 from .run_moments import LiveRun, Moment, moments_on_disk
 from .serve_settings import Preset, ServeSettings
-from .told_text import told_beside
 
 HEARTBEAT = 10.0
 """Seconds without news after which a stream sends a sign of life."""
 _DIGITS = 16
+"""Hexadecimal digits of a digest at the end of the id of its run."""
+_MOST_KNOWN = 10_000
 _LOOK = 0.2
 logger = logger_of("serve")
 
@@ -95,7 +96,7 @@ class RunHub:
         self.stopping = False
         self._live: dict[str, tuple[LiveRun, RunHandle]] = {}
         self._resuming: dict[str, asyncio.Lock] = {}
-        self._by_digest: dict[str, str] = {}
+        self._digests = Digests(self.runs.store.folder)
 
     # -- beginning -------------------------------------------------------------------------------------------------
 
@@ -111,7 +112,7 @@ class RunHub:
         run_id = f"{new_run_id()}-{request.digest[:_DIGITS]}"
         trace = self.runs.store.path_for(run_id)
         live = LiveRun(trace, tells_text=request.schema is None)
-        self._by_digest[request.digest[:_DIGITS]] = run_id
+        self._digests.add(run_id)
         try:
             trace.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             request.write(trace)
@@ -138,7 +139,7 @@ class RunHub:
     def _forget(self, run_id: str, trace: Path) -> None:
         if not trace.exists():
             record_beside(trace).unlink(missing_ok=True)
-            self._by_digest.pop(run_id[-_DIGITS:], None)
+            self._digests.forget(run_id)
 
     def _leader(self, preset: Preset, request: RequestRecord) -> Orchestrator:
         instructions = "\n\n".join(filter(None, (preset.instructions, request.instructions)))
@@ -202,7 +203,7 @@ class RunHub:
         Raises:
             ApiError: the same idempotency key came with another body.
         """
-        run_id = self._by_digest.get(request.digest[:_DIGITS])
+        run_id = self._digests.find(request.digest)
         if run_id is None:
             return None
         try:
@@ -277,9 +278,7 @@ class RunHub:
         """Remove a run; one under way is cancelled before."""
         await self.cancel(run)
         self.runs.delete(run.id)
-        record_beside(run.trace).unlink(missing_ok=True)
-        told_beside(run.trace).unlink(missing_ok=True)
-        self._by_digest.pop(run.id[-_DIGITS:], None)
+        self._digests.forget(run.id)
 
     # -- the server's own life -------------------------------------------------------------------------------------
 
@@ -294,11 +293,11 @@ class RunHub:
             run_id = path.name.removesuffix(f"{SUFFIX}{REQUEST}")
             trace = self.runs.store.path_for(run_id)
             if not trace.exists():
-                path.unlink()  # the server was killed before the run began
+                self.runs.store.delete(run_id)  # the server was killed before the run began
                 continue
             try:
                 request = RequestRecord.read(trace)
-                self._by_digest[request.digest[:_DIGITS]] = run_id
+                self._digests.add(run_id)
                 info = self.runs.get(run_id)
             except TraceError as error:
                 logger.warning("%s", error)
@@ -321,6 +320,38 @@ class RunHub:
     def active(self) -> int:
         """Runs under way in this process."""
         return len(self._live)
+
+
+class Digests:
+    """The runs by what was asked: the newest in memory, the others by their names in the folder.
+
+    Args:
+        folder: of the traces.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[str, str] = {}
+        self._dropped = False
+
+    def add(self, run_id: str) -> None:
+        """Know a run."""
+        self._known[run_id[-_DIGITS:]] = run_id
+        if len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+            self._dropped = True
+
+    def forget(self, run_id: str) -> None:
+        """Know a run no more."""
+        self._known.pop(run_id[-_DIGITS:], None)
+
+    def find(self, digest: str) -> str | None:
+        """The id of the newest run of a digest."""
+        end = digest[:_DIGITS]
+        if end in self._known or not self._dropped:
+            return self._known.get(end)
+        names = sorted(path.name for path in self._folder.glob(f"*-{end}{SUFFIX}"))
+        return names[-1].removesuffix(SUFFIX) if names else None
 
 
 def digest_of(*parts: str | bytes) -> str:

@@ -16,9 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from concertino.core.private_files import open_private
-
-TOLD = ".told"
-"""How these files end, behind the name of the trace."""
+from concertino.traces.store import TOLD
 
 
 class ToldText:
