@@ -147,6 +147,26 @@ async def test_without_a_right_key_nothing_is_served_but_health(tmp_path: Path) 
         assert not here.app.serving.hub.runs.list()
 
 
+async def test_a_key_sees_cancels_and_follows_no_run_of_another_key(tmp_path: Path) -> None:
+    keys = (ClientKey("ada", ADA), ClientKey("bob", BOB))
+    async with served(settings_of(tmp_path, Scripted(calls_then(ANSWER)), keys=keys)) as here:
+        async with here.client(ADA) as ada:
+            got = await ada.responses.create(model="helper", input="What?")
+        async with here.client(BOB, max_retries=0) as bob:
+            for attempt in (
+                bob.responses.retrieve(got.id),
+                bob.responses.cancel(got.id),
+                bob.responses.delete(got.id),
+                bob.responses.create(model="helper", input="And?", previous_response_id=got.id),
+            ):
+                with pytest.raises(openai.NotFoundError):
+                    await attempt
+        hub = here.app.serving.hub
+        assert hub.get(got.id, "ada").id == got.id
+        with pytest.raises(ApiError):
+            hub.get(f"../{tmp_path.name}/{got.id}", "ada")
+
+
 async def test_a_key_joins_no_run_of_another_key(tmp_path: Path) -> None:
     counter = Counter()
     keys = (ClientKey("ada", ADA), ClientKey("bob", BOB))
@@ -171,11 +191,12 @@ async def test_no_key_is_in_a_log_a_trace_or_the_metrics(tmp_path: Path, caplog:
         async with served(settings) as here, here.client(ADA) as client:
             said: Any = [{"role": "user", "content": f"My key is {ADA}."}]
             await client.chat.completions.create(model="helper", messages=said)
+            await client.responses.create(model="helper", input=said, instructions=f"Use {ADA}.")
             shown = await sent(here, request(here, "/metrics", authorization=f"Bearer {ADA}"))
     kept = kept_in(tmp_path)
     ours = "\n".join(record.getMessage() for record in caplog.records if record.name.startswith("concertino"))
     assert ADA.encode() not in kept + shown + ours.encode()
-    assert b'concertino_runs_ended_total{stop="answered"} 1' in shown
+    assert b'concertino_runs_ended_total{stop="answered"} 2' in shown
 
 
 # -- budgets and rates -------------------------------------------------------------------------------------------------
