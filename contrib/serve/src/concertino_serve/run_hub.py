@@ -21,11 +21,12 @@ from concertino.runs.orchestrator import new_run_id
 from concertino.traces.journal_lock import is_being_written
 from concertino.traces.records import first_record
 from concertino.traces.sink import SUFFIX
+from concertino.traces.store import REQUEST
 
 from .api_error import ApiError
 from .key_ring import Held, KeyRing
 from .request_reader import Conversation
-from .request_record import REQUEST, RequestRecord, record_beside
+from .request_record import RequestRecord, record_beside
 from .run_moments import LiveRun, Moment, moments_on_disk
 from .serve_settings import Preset, ServeSettings
 
