@@ -69,6 +69,7 @@ class ServedRun:
         """All of them, once it is over."""
         if self.live is not None:
             await self.live.until_over()
+            return self.live.moments
         found: list[Moment] = []
         async for news in replace(self, live=None).follow():
             found = news

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
-from concertino.core.events import Event, TextDelta
+from concertino.core.events import CallEnded, CallStarted, Event, Planned, RunEnded, RunStarted, TextDelta
 from concertino.traces import TraceTail
 
 from .told_text import ToldText, pieces_told
@@ -20,6 +20,8 @@ Moment = dict[str, Any] | str
 """A record of the trace, or a piece of the answer."""
 _KINDS = ("run", "plan", "intent", "result", "end")
 """Records that a client is told something of."""
+_SHOWN = (RunStarted, Planned, CallStarted, CallEnded, RunEnded)
+"""Their events: at all others there is nothing new to read."""
 
 
 class LiveRun:
@@ -47,9 +49,9 @@ class LiveRun:
 
     def hear(self, event: Event) -> None:
         """Take an event of the run."""
-        if not isinstance(event, TextDelta):
+        if isinstance(event, _SHOWN):
             self.catch_up()
-        elif self._tells and event.kind == "answer":
+        elif self._tells and isinstance(event, TextDelta) and event.kind == "answer":
             piece = self._speech.more(event.call_id, event.attempt, event.text)
             if piece:
                 self._told.add(self._last, piece)
