@@ -31,6 +31,7 @@ _COMMON = {"--json", "--debug", "--help"}
 
 _MORE = {
     "concertino pool describe": "[describe models](../how-to/describe-models.md)",
+    "concertino serve": "[serve a pool](../how-to/serve-a-pool.md)",
     "concertino view": "[look at a run in a browser](../how-to/look-at-a-run-in-a-browser.md)",
     "concertino check": "[test a plugin](../how-to/test-a-plugin.md)",
     "concertino run": "[watch a run](../how-to/watch-a-run.md), [resume](../how-to/resume-and-replay.md)",
@@ -61,8 +62,8 @@ Results go to stdout, progress and errors to stderr. Every built-in command take
 
 If a command takes `--pool`, `--only`, `--without` and `--bind` and is given none of them, it uses the pool file that
 the [settings](settings.md) name, else everything installed. Plugins may add commands; `concertino plugins --load` lists
-them. [concertino-bench](cli-bench.md), [concertino-train](cli-train.md) and [concertino-view](cli-view.md) have their
-own pages.
+them. [concertino-bench](cli-bench.md), [concertino-serve](cli-serve.md), [concertino-train](cli-train.md) and
+[concertino-view](cli-view.md) have their own pages.
 
 ## What is shown of foreign texts
 
@@ -111,6 +112,17 @@ def train_page() -> str:
     from concertino_train.cli import train
 
     return _plugin_page("concertino train", "concertino-train", train)
+
+
+def serve_page() -> str:
+    """`cli-serve.md`: the command of concertino-serve."""
+    from concertino_serve.serve_commands import serve_command
+
+    head = (
+        "# Command line: serve\n\nServe pools to clients of the OpenAI API.\n\nThe command comes with "
+        "`concertino-serve`. Exit codes, `--json` and `--debug` are those of [all commands](cli.md).\n"
+    )
+    return "\n".join([head, _command_section("concertino serve", serve_command)])
 
 
 def view_page() -> str:
@@ -406,6 +418,7 @@ def training_settings_page() -> str:
 MADE = {
     "cli.md": cli_page,
     "cli-bench.md": bench_page,
+    "cli-serve.md": serve_page,
     "cli-train.md": train_page,
     "cli-view.md": view_page,
     "members.md": members_page,

@@ -14,7 +14,13 @@ from .readers import run_file
 FIRST = EXAMPLES / "readme.py"
 SCRIPTED = EXAMPLES / "without_a_key.py"
 STREAMED = EXAMPLES / "first_stream.py"
-SERVED = [FIRST, STREAMED, EXAMPLES / "application" / "few_lines.py", *EXAMPLES.glob("migration/**/*.py")]
+SERVED = [
+    FIRST,
+    STREAMED,
+    EXAMPLES / "application" / "few_lines.py",
+    EXAMPLES / "serve" / "ask.py",
+    *EXAMPLES.glob("migration/**/*.py"),
+]
 """They ask a model server, so tests of their own run them."""
 FOREIGN = sorted(EXAMPLES.glob("foreign/*_langchain.py")) + sorted(EXAMPLES.glob("foreign/*_openai_agents.py"))
 """They need another framework, so `tests/foreign` runs them in an environment of its own."""

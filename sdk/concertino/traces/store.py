@@ -18,6 +18,8 @@ from .trace import Summary, Trace
 
 POSITIONS = ".otlp"
 """How files end in which concertino-otel keeps how far a trace was sent."""
+REQUEST, TOLD = ".request", ".told"
+"""How files end in which concertino-serve keeps what was asked, and the pieces of an answer that were told."""
 
 
 def default_folder() -> Path:
@@ -79,8 +81,9 @@ class TraceStore:
         path = self.path_for(run_id)
         BlobStore(path).delete()
         path.unlink(missing_ok=True)
-        for beside in (index_of(path), path.with_name(path.name + POSITIONS)):
-            beside.unlink(missing_ok=True)
+        index_of(path).unlink(missing_ok=True)
+        for ending in (POSITIONS, REQUEST, TOLD):
+            path.with_name(path.name + ending).unlink(missing_ok=True)
 
     def load(self, name: str) -> Trace:
         """Read a trace by path, id or `last`."""

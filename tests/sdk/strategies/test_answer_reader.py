@@ -83,6 +83,13 @@ def test_an_answer_in_the_argument_of_a_call_is_decoded(answer: str, ascii_only:
         assert read(ArgumentAnswer("answer"), pieces) == answer, pieces
 
 
+@pytest.mark.parametrize("space", [" ", "\n\t", "\u2028", "\u00a0 "])
+def test_space_around_an_answer_in_an_argument_is_no_part_of_it(space: str) -> None:
+    call = json.dumps({"name": "answer", "arguments": {"text": f"{space}one{space}two{space}"}}, ensure_ascii=False)
+    for pieces in cuttings(call):
+        assert read(ArgumentAnswer("answer"), pieces) == f"one{space}two", pieces
+
+
 @pytest.mark.parametrize(
     ("text", "answer"),
     [

@@ -254,3 +254,8 @@ def test_the_correction_is_on_where_the_sampler_differs_and_nobody_said_otherwis
 def test_dynamic_sampling_cannot_be_done_ahead(tiny: Settings) -> None:
     with pytest.raises(UsageError, match="leave one out"):
         check_rl(tiny("trainer.rl.max_staleness=1", "algorithm.sampling.enabled=true"))
+
+
+def test_a_server_that_sleeps_while_the_model_is_updated_cannot_sample_then(tiny: Settings) -> None:
+    with pytest.raises(UsageError, match=r"rollout\.server\.sleep"):
+        check_rl(tiny("trainer.rl.max_staleness=1", "rollout.backend=vllm", "rollout.server.sleep=true"))

@@ -194,6 +194,7 @@ class ArgumentAnswer(AnswerReader):
         self._held = ""
         self._place = "before"
         self._begun = False
+        self._spaces = ""
 
     def feed(self, piece: str) -> str:
         self._held += piece
@@ -210,7 +211,11 @@ class ArgumentAnswer(AnswerReader):
         text, end, closed = decode_ahead(self._held)
         # No valid text: the strategy's reader decides at the end.
         self._held, self._place = self._held[end:], "after" if closed or end < 0 else "inside"
-        return text
+        # The answer has no space around it: what may be its end waits for more.
+        text = self._spaces + text if self._begun else text.lstrip()
+        sure = text.rstrip()
+        self._begun, self._spaces = self._begun or bool(sure), text[len(sure) :]
+        return sure
 
 
 def decode_ahead(raw: str) -> tuple[str, int, bool]:

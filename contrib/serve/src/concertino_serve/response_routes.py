@@ -1,0 +1,188 @@
+"""The routes of `/v1/responses`: create, read, read on, cancel, delete, and the items that were sent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+from starlette.types import ASGIApp
+
+from .api_error import ApiError
+from .event_stream import PING, EventStream, JsonAnswer, LateAnswer
+from .request_reader import Conversation, flag, read_messages, read_schema, refuse_fields
+from .response_wire import ResponseStream, response_now
+from .run_hub import ServedRun
+from .run_story import RunStory
+from .serving import Serving, run_headers
+
+_REFUSED = {
+    "tools": "tools of a client are not called by this server; those of the pool are",
+    "conversation": "conversations are not kept; give previous_response_id",
+    "prompt": "there are no stored prompts; give instructions",
+}
+_MOST_TURNS = 500
+_PASSED_OVER = ("mcp_call", "mcp_list_tools", "reasoning")
+"""Items of earlier answers that a client sends back: what they said, the answers said too."""
+
+
+async def create(serving: Serving, request: Request) -> ASGIApp:
+    """Begin a response, or join the one that the same request began."""
+    run = await serving.run_of(request, "responses", partial(_read, serving))
+    left = partial(serving.hub.left, run)
+    if run.request.streams:
+        return EventStream(_frames(run, -1), run_headers(run), left)
+    if run.request.background:
+        return JsonAnswer(_now(run), headers=run_headers(run))
+    return LateAnswer(_whole(run), run_headers(run), left)
+
+
+async def read(serving: Serving, request: Request) -> ASGIApp:
+    """A response as it is now, or its events behind a number."""
+    run = _found(serving, request)
+    if request.query_params.get("stream") not in ("true", "True", "1"):
+        return JsonAnswer(_now(run), headers=run_headers(run))
+    after = request.query_params.get("starting_after", "-1")
+    if not after.removeprefix("-").isdecimal() or len(after) > 12:
+        raise ApiError(400, f"starting_after={after[:20]!r}; expected a number", param="starting_after")
+    return EventStream(_frames(run, int(after)), run_headers(run), partial(serving.hub.left, run))
+
+
+async def cancel(serving: Serving, request: Request) -> ASGIApp:
+    """Stop a response; one that is over stays as it is."""
+    run = _found(serving, request)
+    await serving.hub.cancel(run)
+    return JsonAnswer(_now(_found(serving, request)), headers=run_headers(run))
+
+
+async def delete(serving: Serving, request: Request) -> ASGIApp:
+    """Remove a response with its trace."""
+    run = _found(serving, request)
+    await serving.hub.delete(run)
+    return JsonAnswer({"id": run.id, "object": "response", "deleted": True})
+
+
+async def input_items(serving: Serving, request: Request) -> ASGIApp:
+    """What was sent, the last first."""
+    run = _found(serving, request)
+    items = [_shown(run.id, place, item) for place, item in enumerate(run.request.input)]
+    if request.query_params.get("order", "desc") != "asc":
+        items.reverse()
+    names = [item["id"] for item in items]
+    after, most = request.query_params.get("after"), request.query_params.get("limit", "20")
+    begin = names.index(after) + 1 if after in names else 0
+    page = items[begin : begin + (int(most) if most.isdecimal() and len(most) < 4 else 20)]
+    more = begin + len(page) < len(items)
+    ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {"first_id": "", "last_id": ""}
+    return JsonAnswer({"object": "list", "data": page, **ends, "has_more": more})
+
+
+def _found(serving: Serving, request: Request) -> ServedRun:
+    return serving.hub.get(request.path_params["name"], serving.owner(request))
+
+
+def _now(run: ServedRun) -> dict[str, Any]:
+    return response_now(run.id, run.request, run.so_far(), over=run.live is None or run.live.over)
+
+
+async def _whole(run: ServedRun) -> dict[str, Any]:
+    return response_now(run.id, run.request, await run.moments(), over=True)
+
+
+async def _frames(run: ServedRun, after: int) -> AsyncIterator[bytes]:
+    stream = ResponseStream(run.id, run.request)
+    async for moments in run.follow():
+        if moments:
+            yield "".join(frame.text for frame in stream.take(moments) if frame.number > after).encode()
+        else:
+            yield PING
+    yield "".join(frame.text for frame in stream.close() if frame.number > after).encode()
+
+
+# -- what is asked -----------------------------------------------------------------------------------------------------
+
+
+def _read(serving: Serving, body: dict[str, Any], owner: str) -> tuple[dict[str, Any], Conversation]:
+    refuse_fields(body, _REFUSED)
+    form = body.get("text") or {}
+    if not isinstance(form, Mapping):
+        raise ApiError(400, "text: expected an object with a format", param="text")
+    instructions, previous = _text(body, "instructions"), _text(body, "previous_response_id")
+    items = _items(body.get("input"))
+    asked = read_messages([*_earlier(serving, previous, owner), *items], "input")
+    fields = {
+        "streams": flag(body, "stream"),
+        "background": flag(body, "background"),
+        "input": items,
+        "instructions": "\n\n".join(filter(None, (instructions, asked.instructions))),
+        "previous": previous,
+        "metadata": _metadata(body.get("metadata")),
+        "schema": read_schema(form.get("format"), "text.format"),
+    }
+    return fields, asked
+
+
+def _items(given: Any) -> list[dict[str, Any]]:
+    if isinstance(given, str):
+        return [{"type": "message", "role": "user", "content": given}]
+    if not isinstance(given, list):
+        raise ApiError(400, "input: expected a text or a list of items", param="input")
+    found = []
+    for place, item in enumerate(given):
+        kind = item.get("type", "message") if isinstance(item, dict) else None
+        if kind in _PASSED_OVER:
+            continue
+        if kind != "message":
+            raise ApiError(400, f"input[{place}]: {str(kind)[:40]!r}; expected a message", param=f"input[{place}]")
+        found.append(item)
+    return found
+
+
+def _earlier(serving: Serving, previous: str, owner: str) -> list[dict[str, Any]]:
+    """The turns before: what was asked and answered, along the chain of responses."""
+    turns: list[dict[str, Any]] = []
+    for _ in range(_MOST_TURNS):
+        if not previous:
+            return turns
+        run = serving.hub.get(previous, owner)
+        if run.live is not None:
+            raise ApiError(400, f"the response {run.id} is still under way", param="previous_response_id")
+        story = RunStory()
+        for moment in run.so_far():
+            for _ in story.take(moment):
+                pass
+        said = story.answer or f"(no answer: {story.stop})"
+        sent = [item for item in run.request.input if item.get("role") not in ("system", "developer")]
+        turns = [*sent, {"role": "assistant", "content": said}, *turns]
+        previous = run.request.previous
+    raise ApiError(400, f"more than {_MOST_TURNS} responses follow each other", param="previous_response_id")
+
+
+def _text(body: Mapping[str, Any], name: str) -> str:
+    value = body.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ApiError(400, f"{name}: expected a text", param=name)
+    return value or ""
+
+
+def _metadata(given: Any) -> dict[str, str]:
+    if given is None:
+        return {}
+    if (
+        not isinstance(given, dict)
+        or len(given) > 16
+        or not all(isinstance(value, str) and len(value) <= 512 and len(name) <= 64 for name, value in given.items())
+    ):
+        raise ApiError(400, "metadata: expected at most 16 texts of 512 characters", param="metadata")
+    return given
+
+
+def _shown(run_id: str, place: int, item: Mapping[str, Any]) -> dict[str, Any]:
+    """An item as it was sent, with what the official client expects of one."""
+    content = item.get("content")
+    role = str(item.get("role"))
+    if isinstance(content, str):
+        part = {"type": "output_text", "annotations": []} if role == "assistant" else {"type": "input_text"}
+        content = [{**part, "text": content}]
+    return {"id": f"{run_id}.input.{place}", "type": "message", "role": role, "status": "completed", "content": content}

@@ -1,0 +1,198 @@
+"""The moments of a run: records of its trace, and between them the pieces of its answer, in the order of their telling.
+
+Invariant: the moments of a run are the same whenever they are read, live or from disk, up to where it has got.
+Whatever is told lies on the disk before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+from concertino.core.events import CallEnded, CallStarted, Event, Planned, RunEnded, RunStarted, TextDelta
+from concertino.traces import TraceTail
+
+from .told_text import ToldText, pieces_told
+
+Moment = dict[str, Any] | str
+"""A record of the trace, or a piece of the answer."""
+_KINDS = ("run", "plan", "intent", "result", "end")
+"""Records that a client is told something of."""
+_SHOWN = (RunStarted, Planned, CallStarted, CallEnded, RunEnded)
+"""Their events: at all others there is nothing new to read."""
+
+
+class LiveRun:
+    """A run of this process while it is under way. It is a listener of the run's events.
+
+    Args:
+        trace: its trace.
+        tells_text: whether the answer is told while it is written.
+    """
+
+    def __init__(self, trace: Path, *, tells_text: bool) -> None:
+        self.trace = trace
+        self.over = False
+        self.readers = 0
+        self._tells = tells_text
+        self._tail = TraceTail(trace)
+        self._told = ToldText(trace)
+        self._speech = Speech()
+        self._last = 0
+        self._waiting: list[asyncio.Future[None]] = []
+        self._past = list(pieces_told(trace))
+        self.moments: list[Moment] = []
+        for _, piece in self._past:
+            self._speech.continue_with(piece)
+
+    def hear(self, event: Event) -> None:
+        """Take an event of the run."""
+        if isinstance(event, _SHOWN):
+            self.catch_up()
+        elif self._tells and isinstance(event, TextDelta) and event.kind == "answer":
+            piece = self._speech.more(event.call_id, event.attempt, event.text)
+            if piece:
+                self._told.add(self._last, piece)
+                self._add(piece)
+
+    def catch_up(self) -> None:
+        """Take what is new in the trace."""
+        if not self.trace.exists():
+            return
+        for moment in merged(self._tail.news(), self._past):
+            if isinstance(moment, dict):
+                self._last = moment["n"]
+            self._add(moment)
+        self._past = [piece for piece in self._past if piece[0] > self._last]
+
+    def end(self) -> None:
+        """The run is no longer under way."""
+        try:
+            self.catch_up()
+        finally:
+            self.over = True
+            self._told.close()
+            self._wake()
+
+    async def follow(self, heartbeat: float) -> AsyncIterator[list[Moment]]:
+        """The moments so far, then each as it comes, until the run is over; an empty list for a pause of that length.
+
+        Args:
+            heartbeat: seconds.
+        """
+        place = 0
+        self.readers += 1
+        try:
+            while True:
+                if place < len(self.moments):
+                    news, place = self.moments[place:], len(self.moments)
+                    yield news
+                elif self.over:
+                    return
+                elif not await self._changed(heartbeat):
+                    yield []
+        finally:
+            self.readers -= 1
+
+    async def until_over(self) -> None:
+        """Return when the run is no longer under way."""
+        self.readers += 1
+        try:
+            while not self.over:
+                await self._changed(60.0)
+        finally:
+            self.readers -= 1
+
+    async def _changed(self, seconds: float) -> bool:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        done, _ = await asyncio.wait({waiter}, timeout=seconds)
+        return bool(done)
+
+    def _add(self, moment: Moment) -> None:
+        if isinstance(moment, dict):
+            if not _shown(moment):
+                return
+            moment = _slim(moment)
+        self.moments.append(moment)
+        self._wake()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+class Speech:
+    """What was said of an answer, so that what is written again is not said again.
+
+    Attributes:
+        length: characters that were said.
+    """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._said: list[str] = []
+        self._request = ("", 0)
+        self._place = 0
+        self._lost = False
+
+    def continue_with(self, piece: str) -> None:
+        """A piece that an earlier process said."""
+        self._said.append(piece)
+        self.length += len(piece)
+
+    def more(self, call_id: str, attempt: int, text: str) -> str:
+        """What is to be said of a piece: nothing of what was said, and nothing that does not fit to it."""
+        if (call_id, attempt) != self._request:
+            self._request, self._place, self._lost = (call_id, attempt), 0, False
+        if self._lost:
+            return ""
+        known = self.length - self._place
+        if known:
+            # Only after a broken connection or a kill, so the pieces are seldom joined.
+            whole = "".join(self._said)
+            self._said = [whole]
+            shared = min(known, len(text))
+            self._lost = not whole.startswith(text[:shared], self._place)
+            self._place += shared
+            text = "" if self._lost else text[shared:]
+        if text:
+            self.continue_with(text)
+            self._place += len(text)
+        return text
+
+
+def moments_on_disk(trace: Path) -> list[Moment]:
+    """The moments of a run that no process of this server runs now.
+
+    Raises:
+        TraceError: the trace is missing or damaged.
+    """
+    found = merged(TraceTail(trace).news(), list(pieces_told(trace)))
+    return [each if isinstance(each, str) else _slim(each) for each in found if isinstance(each, str) or _shown(each)]
+
+
+def merged(records: Iterator[dict[str, Any]], pieces: list[tuple[int, str]]) -> Iterator[Moment]:
+    """Records, and behind each the pieces that were told after it."""
+    place = 0
+    for record in records:
+        yield record
+        while place < len(pieces) and pieces[place][0] <= record["n"]:
+            yield pieces[place][1]
+            place += 1
+
+
+def _shown(record: dict[str, Any]) -> bool:
+    # What an agent calls on its own is the agent's business.
+    return record["t"] in _KINDS and not record.get("parent")
+
+
+def _slim(record: dict[str, Any]) -> dict[str, Any]:
+    """A record without what nobody is told, so that a live run holds no prompts."""
+    if record["t"] == "run":
+        return {"t": "run", "n": record["n"]}
+    return record

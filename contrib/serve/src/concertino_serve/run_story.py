@@ -1,0 +1,143 @@
+"""The story of a run: the fold over its moments that every protocol tells in its own words.
+
+    story = RunStory()
+    for moment in moments:
+        for step in story.take(moment): ...      # a call was opened or closed, or there is more of the answer
+    for step in story.close(): ...               # the run is no longer under way
+
+Invariants: the steps follow from the moments alone; a call is opened once and closed once, and the pieces of the answer
+add up to the answer, or the last step says that it was written again. An end that is followed by more was no end: the
+run was resumed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from .run_moments import Moment
+
+_NO_CALLS = ("model", "guard")
+"""Kinds of what a run asks beside the calls of its plan."""
+StepKind = Literal["opened", "closed", "text", "rewritten"]
+
+
+@dataclass
+class ServedCall:
+    """A call of the pool.
+
+    Attributes:
+        arguments: as JSON.
+        output: as text; None where it failed, or has not come.
+        error: what failed.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    output: str | None = None
+    error: str | None = None
+    done: bool = False
+
+
+class Step(NamedTuple):
+    """One step of the story.
+
+    Attributes:
+        call: for `opened` and `closed`.
+        text: for `text`: more of the answer; for `rewritten`: the whole answer, which is not what was told before.
+    """
+
+    kind: StepKind
+    call: ServedCall | None = None
+    text: str = ""
+
+
+@dataclass
+class RunStory:
+    """What is known of a run.
+
+    Attributes:
+        calls: in the order of their beginning.
+        told: the pieces of the answer.
+        answer: the answer of an ended run.
+        stop: why it ended; `unfinished` before that.
+        usage: of an ended run.
+    """
+
+    calls: dict[str, ServedCall] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
+    answer: str | None = None
+    stop: str = "unfinished"
+    usage: dict[str, Any] = field(default_factory=dict)
+    _planned: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def take(self, moment: Moment) -> Iterator[Step]:
+        """The steps of a moment."""
+        if isinstance(moment, str):
+            self.told.append(moment)
+            yield Step("text", text=moment)
+            return
+        match moment["t"]:
+            case "plan":
+                self._begun_again()
+                self._planned |= {f"{moment['round']}.{call['id']}": call for call in moment["calls"]}
+            case "intent":
+                self._begun_again()
+                if moment["kind"] not in _NO_CALLS and moment["id"] not in self.calls:
+                    yield self._opened(moment["id"], moment["name"], moment["arguments"])
+            case "result":
+                self._begun_again()
+                yield from self._result(moment)
+            case "end":
+                self.answer, self.stop, self.usage = moment["answer"], moment["stop"], moment["usage"]
+
+    def close(self) -> Iterator[Step]:
+        """The last steps: open calls will not end any more, and what was not told of the answer is told."""
+        for call in self.calls.values():
+            if not call.done:
+                call.done, call.error = True, call.error or self.stop
+                yield Step("closed", call)
+        if self.answer is None:
+            return
+        told = "".join(self.told)
+        if not self.answer.startswith(told):
+            self.told = [self.answer]
+            yield Step("rewritten", text=self.answer)
+        elif len(self.answer) > len(told):
+            self.told.append(rest := self.answer[len(told) :])
+            yield Step("text", text=rest)
+
+    def _begun_again(self) -> None:
+        self.answer, self.stop, self.usage = None, "unfinished", {}
+
+    def _opened(self, call_id: str, name: str, arguments: Any) -> Step:
+        written = arguments if isinstance(arguments, str) else _json(arguments)
+        call = self.calls[call_id] = ServedCall(call_id, name, written)
+        return Step("opened", call)
+
+    def _result(self, record: dict[str, Any]) -> Iterator[Step]:
+        planned = self._planned.get(record["id"])
+        if record["id"] not in self.calls and planned is not None:
+            # It was refused before it began, or is known already.
+            yield self._opened(record["id"], planned["name"], planned["arguments"])
+        call = self.calls.get(record["id"])
+        if call is None or call.done:
+            return  # a request to a model that failed is no call of the pool
+        failure = record.get("error")
+        if failure is None:
+            content = record.get("content")
+            call.output = content if isinstance(content, str) else _json(content)
+        else:
+            call.error = f"{failure['code']}: {failure['message']}"
+            # A resumed run makes it again, so only the end of the run tells whether that was its last word.
+            if failure["code"] == "cancelled":
+                return
+        call.done = True
+        yield Step("closed", call)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

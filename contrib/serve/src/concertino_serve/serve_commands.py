@@ -1,0 +1,83 @@
+"""`concertino serve SETTINGS`."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from pathlib import Path
+
+import click
+from concertino.cli.options import common_options
+from concertino.cli.output import write_json
+from concertino.cli.terminal import say
+from concertino.core.errors import UsageError
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@click.command("serve")
+@click.argument("settings", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Where to listen; by default this machine alone.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8899, help="By default 8899; 0 for a free one.")
+@common_options
+def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
+    """Serve the presets of a SETTINGS file to clients of the OpenAI API, until Ctrl-C.
+
+    Elsewhere than on this machine it listens only if the file names keys. Every run has a trace. A stop waits for the
+    runs; what still runs then goes on at the next start.
+
+    JSON: {"address", "models", "keys"}
+    """
+    import uvicorn
+
+    from .gate import LOOPBACK
+    from .serve_settings import read_serve_settings
+    from .web_app import application_of
+
+    read = read_serve_settings(settings)
+    if host not in _LOOPBACK and not read.keys:
+        raise UsageError(
+            f"--host {host}: others could use the models of {settings} and spend your money; add keys to the file: "
+            '[keys.ada] with env = "ADA_KEY"'
+        )
+    _refuse_sealing()
+    app = application_of(read, (*LOOPBACK, host))
+    listening = _listen(host, port)
+    found = listening.getsockname()[1]
+    address = f"http://{f'[{host}]' if ':' in host else host}:{found}"
+    if as_json:
+        write_json({"address": address, "models": list(read.presets), "keys": [key.name for key in read.keys]})
+    else:
+        say(f"{address}/v1 serves {', '.join(read.presets)}; press Ctrl-C to end")
+    config = uvicorn.Config(
+        app.gate,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=max(1, round(read.limits.drain_seconds)),
+        lifespan="on",
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with contextlib.ExitStack() as undo:
+            made = undo.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(address)
+            undo.pop_all()
+    except OSError as error:
+        raise UsageError(f"--host {host} --port {port}: cannot be used: {error.strerror or error}") from error
+    return made
+
+
+def _refuse_sealing() -> None:
+    """Requests and pieces of answers stand beside the traces in plain text, which a sealed folder must not hold."""
+    from concertino.core.known_secrets import read_secret
+    from concertino.traces.sealing import VARIABLE
+
+    if read_secret(VARIABLE):
+        raise UsageError(f"{VARIABLE} is set, and a server does not seal its requests; unset it, or do not serve")

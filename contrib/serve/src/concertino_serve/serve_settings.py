@@ -1,0 +1,235 @@
+"""The settings file of a server: what it serves, to whom, and within which limits.
+
+    traces = "runs"                       # where the runs are recorded; by default as the project's settings say
+    [presets.helper]                      # a model that clients see, `helper`
+    pool = "pool.toml"                    # by default the pool of the project's settings, else all that is installed
+    model = "openai/gpt-5.4-mini"         # who leads; by default the role `orchestrator` of the pool
+    strategy = "parallel-rounds"
+    budget = "usd=0.5,seconds=120"
+    [keys.ada]                            # a client
+    env = "ADA_KEY"                       # the variable of the environment that holds its key
+    usd_per_day = 5.0
+
+Invariant: a key stands in the environment, never in the file; what the file says is checked before the server listens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+from concertino import Budget, Pool
+from concertino.cli.options import PoolChoice, make_strategy
+from concertino.core.documents import check_keys, read_document
+from concertino.core.errors import ConcertinoError, UsageError
+from concertino.core.known_secrets import Secret, read_secret
+from concertino.strategies import Strategy
+
+T = TypeVar("T")
+OnDisconnect = Literal["cancel", "continue"]
+_LEAST_KEY = 16
+"""Characters of a key at least: a shorter one can be guessed."""
+_MB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A served model.
+
+    Attributes:
+        name: as clients give it.
+        model: who leads: a role or a name in the pool.
+        strategy: None for the default one.
+        budget: of each run.
+        instructions: what the leader is told beside its task.
+        on_disconnect: what becomes of a run whose last client has left.
+    """
+
+    name: str
+    pool: Pool
+    model: str = "orchestrator"
+    strategy: Strategy | None = None
+    budget: Budget = field(default_factory=Budget)
+    instructions: str = ""
+    on_disconnect: OnDisconnect = "cancel"
+
+
+@dataclass(frozen=True)
+class ClientKey:
+    """A client, and what it may use; None is no limit.
+
+    Attributes:
+        name: of the client; it owns the runs that it begins.
+        secret: what it sends as `Authorization: Bearer ...`.
+        usd_per_day: $ from midnight to midnight, UTC.
+        runs: at once.
+        per_minute: runs that it may begin.
+    """
+
+    name: str
+    secret: Secret
+    usd_per_day: float | None = None
+    runs: int | None = None
+    per_minute: int | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of the whole server.
+
+    Attributes:
+        runs: at once, of all clients.
+        body_bytes: of a request.
+        body_seconds: until its body has come.
+        drain_seconds: how long a stop waits for runs; then they are suspended, and go on at the next start.
+    """
+
+    runs: int = 64
+    body_bytes: int = 16 * _MB
+    body_seconds: float = 30.0
+    drain_seconds: float = 10.0
+
+
+@dataclass(frozen=True)
+class ServeSettings:
+    """What a server is.
+
+    Attributes:
+        hosts: names under which it may be asked, beside those of this machine.
+        origins: of pages that may ask, beside its own.
+    """
+
+    presets: Mapping[str, Preset]
+    keys: tuple[ClientKey, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    traces: Path | None = None
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+
+
+def read_serve_settings(file: Path) -> ServeSettings:
+    """The settings of a file.
+
+    Raises:
+        UsageError: something in it is wrong; names the file, the key and what was expected.
+        PoolError: a pool cannot be made.
+    """
+    data = read_document(file, error=UsageError)
+    check_keys(str(file), data, ("presets", "keys", "limits", "traces", "hosts", "origins"), UsageError)
+    presets = {name: _preset(file, name, table) for name, table in _tables(file, data, "presets").items()}
+    if not presets:
+        raise UsageError(f'{file}: there is no preset; add [presets.helper] with pool = "pool.toml"')
+    traces = _value(str(file), data, "traces", str, None)
+    return ServeSettings(
+        presets,
+        tuple(_key(file, name, table) for name, table in _tables(file, data, "keys").items()),
+        _limits(file, data.get("limits", {})),
+        file.parent / traces if traces is not None else None,
+        _texts(file, data, "hosts"),
+        _texts(file, data, "origins"),
+    )
+
+
+def _preset(file: Path, name: str, table: Mapping[str, Any]) -> Preset:
+    where = f"{file}: presets.{name}"
+    known = ("pool", "model", "strategy", "set", "budget", "instructions", "on_disconnect")
+    check_keys(where, table, known, UsageError)
+    pool_file = _value(where, table, "pool", str, None)
+    pool = PoolChoice(file.parent / pool_file if pool_file is not None else None).open()
+    left = _value(where, table, "on_disconnect", str, "cancel")
+    if left not in ("cancel", "continue"):
+        raise UsageError(f"{where}: on_disconnect = {left!r}; expected 'cancel' or 'continue'")
+    model = _value(where, table, "model", str, "orchestrator")
+    try:
+        pool.model(model)
+    except ConcertinoError as error:
+        raise UsageError(f"{where}: {error}") from error
+    return Preset(
+        name,
+        pool,
+        model,
+        _strategy(file, where, table),
+        Budget.parse(_value(where, table, "budget", str, "")),
+        _value(where, table, "instructions", str, ""),
+        cast("OnDisconnect", left),
+    )
+
+
+def _strategy(file: Path, where: str, table: Mapping[str, Any]) -> Strategy | None:
+    name = _value(where, table, "strategy", str, None)
+    chosen = _value(where, table, "set", dict, {})
+    if name is None and not chosen:
+        return None
+    if name is not None and name.endswith((".toml", ".json")):
+        name = str(file.parent / name)
+    try:
+        return make_strategy(name, tuple(f"{key}={json.dumps(value)}" for key, value in chosen.items()))
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error
+
+
+def _key(file: Path, name: str, table: Mapping[str, Any]) -> ClientKey:
+    where = f"{file}: keys.{name}"
+    check_keys(where, table, ("env", "usd_per_day", "runs", "per_minute"), UsageError)
+    variable = _value(where, table, "env", str, None)
+    if variable is None:
+        raise UsageError(f'{where}: env is missing; name the variable that holds the key: env = "{name.upper()}_KEY"')
+    secret = read_secret(variable)
+    if len(secret) < _LEAST_KEY:
+        raise UsageError(
+            f"{where}: the variable {variable} {'is not set' if not secret else 'is too short'}; expected "
+            f"{_LEAST_KEY} characters or more, such as: export {variable}=$(openssl rand -hex 24)"
+        )
+    usd = _value(where, table, "usd_per_day", float, None, least=0.0)
+    runs, rate = (_value(where, table, each, int, None, least=1) for each in ("runs", "per_minute"))
+    return ClientKey(name, secret, usd, runs, rate)
+
+
+def _limits(file: Path, table: Any) -> Limits:
+    where = f"{file}: limits"
+    if not isinstance(table, dict):
+        raise UsageError(f"{where}: expected a table, got {table!r}")
+    check_keys(where, table, Limits.__dataclass_fields__, UsageError)
+    usual = Limits()
+    return Limits(
+        _value(where, table, "runs", int, usual.runs, least=1),
+        _value(where, table, "body_bytes", int, usual.body_bytes, least=1024),
+        _value(where, table, "body_seconds", float, usual.body_seconds, least=0.1),
+        _value(where, table, "drain_seconds", float, usual.drain_seconds, least=0.0),
+    )
+
+
+_KINDS: dict[type, tuple[str, Callable[[Any], bool]]] = {
+    str: ("a text in quotes", lambda value: isinstance(value, str)),
+    int: ("a whole number", lambda value: type(value) is int),
+    float: ("a number", lambda value: type(value) in (int, float)),
+    dict: ("a table", lambda value: isinstance(value, dict)),
+}
+
+
+def _value(where: str, table: Mapping[str, Any], key: str, kind: type, usual: Any, least: float | None = None) -> Any:
+    if key not in table:
+        return usual
+    value, (words, fits) = table[key], _KINDS[kind]
+    if not fits(value):
+        raise UsageError(f"{where}: {key} = {value!r}; expected {words}")
+    if least is not None and not value >= least:
+        raise UsageError(f"{where}: {key} = {value!r}; expected {least:g} or more")
+    return value
+
+
+def _tables(file: Path, data: Mapping[str, Any], key: str) -> Mapping[str, Mapping[str, Any]]:
+    found = data.get(key, {})
+    if not isinstance(found, dict) or not all(isinstance(table, dict) for table in found.values()):
+        raise UsageError(f"{file}: {key}: expected tables such as [{key}.helper], got {found!r}")
+    return found
+
+
+def _texts(file: Path, data: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    found = data.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise UsageError(f"{file}: {key} = {found!r}; expected a list of texts")
+    return tuple(found)

@@ -1,0 +1,118 @@
+"""The application: its routes, and its life.
+
+    GET  /health                     GET  /v1/models, /v1/models/{name}
+    GET  /metrics                    POST /v1/chat/completions, /v1/responses
+    GET  /v1/responses/{id}, /v1/responses/{id}/input_items
+    POST /v1/responses/{id}/cancel   DELETE /v1/responses/{id}
+    GET  /, /static/{name}           GET  /v1/responses/{id}/trace
+
+Invariant: a route reads its request, asks the hub, and sends what a wire makes of the story; it decides nothing about a
+run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from concertino.core.logs import logger_of
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from . import chat_page, response_routes
+from .api_error import ApiError
+from .chat_routes import chat
+from .event_stream import JsonAnswer
+from .gate import LOOPBACK, Gate
+from .key_ring import KeyRing, check_preset_budgets
+from .run_hub import RunHub
+from .serve_settings import ServeSettings
+from .server_metrics import metrics_text
+from .serving import Serving
+
+logger = logger_of("serve")
+_Endpoint = Callable[[Serving, Request], Awaitable[ASGIApp]]
+
+
+class Application(NamedTuple):
+    """The server as an ASGI application, and what it is made of."""
+
+    gate: Gate
+    serving: Serving
+
+
+def application_of(settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK) -> Application:
+    """The server of some settings.
+
+    Args:
+        hosts: names under which it may be asked, beside those of the settings.
+
+    Raises:
+        UsageError: presets and keys do not fit together.
+    """
+    check_preset_budgets(settings.presets.values(), settings.keys)
+    ring = KeyRing(settings.keys, settings.limits)
+    serving = Serving(settings, ring, RunHub(settings, ring))
+    routes = [
+        _route("/health", _health, serving),
+        _route("/metrics", _metrics, serving),
+        _route("/v1/models", _models, serving),
+        _route("/v1/models/{name:path}", _model, serving),
+        _route("/v1/chat/completions", chat, serving, "POST"),
+        _route("/v1/responses", response_routes.create, serving, "POST"),
+        _route("/v1/responses/{name}", response_routes.read, serving),
+        _route("/v1/responses/{name}", response_routes.delete, serving, "DELETE"),
+        _route("/v1/responses/{name}/cancel", response_routes.cancel, serving, "POST"),
+        _route("/v1/responses/{name}/trace", chat_page.trace, serving),
+        _route("/", chat_page.page, serving),
+        _route("/static/{name}", chat_page.page, serving),
+        _route("/v1/responses/{name}/input_items", response_routes.input_items, serving),
+    ]
+
+    @contextlib.asynccontextmanager
+    async def life(app: Any) -> AsyncIterator[None]:
+        if resumed := await serving.hub.open():
+            logger.info("%s interrupted runs were resumed", resumed)
+        try:
+            yield
+        finally:
+            await serving.hub.close()
+
+    router = Router(routes, redirect_slashes=False, default=_nothing, lifespan=life)
+    return Application(Gate(router, (*hosts, *settings.hosts), settings.origins, serving.statuses), serving)
+
+
+def _route(path: str, endpoint: _Endpoint, serving: Serving, method: str = "GET") -> Route:
+    return Route(path, partial(endpoint, serving), methods=[method])
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "http":
+        raise ApiError(404, "there is no such address; the API begins with /v1", code="not_found")
+
+
+async def _health(serving: Serving, request: Request) -> ASGIApp:
+    return JsonAnswer({"status": "stopping" if serving.hub.stopping else "ok"})
+
+
+async def _metrics(serving: Serving, request: Request) -> ASGIApp:
+    serving.owner(request)
+    return PlainTextResponse(metrics_text(serving), media_type="text/plain; version=0.0.4")
+
+
+async def _models(serving: Serving, request: Request) -> ASGIApp:
+    serving.owner(request)
+    return JsonAnswer({"object": "list", "data": [_model_of(serving, name) for name in serving.settings.presets]})
+
+
+async def _model(serving: Serving, request: Request) -> ASGIApp:
+    serving.owner(request)
+    return JsonAnswer(_model_of(serving, serving.preset(request.path_params["name"]).name))
+
+
+def _model_of(serving: Serving, name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": serving.began, "owned_by": "concertino"}

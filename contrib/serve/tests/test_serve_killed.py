@@ -1,0 +1,161 @@
+"""A server that is killed, or stopped, under its clients: what they had read stays true, and nothing is paid twice."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from waiting import wait_until
+
+from .killed_server import WORDS
+
+SCRIPT = Path(__file__).with_name("killed_server.py")
+KILLS = int(os.environ.get("CONCERTINO_SERVE_KILLS", "50"))
+
+
+class Killed:
+    """A server in a process of its own, always on the same port."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    async def start(self) -> None:
+        await asyncio.to_thread(self._begin)
+        await wait_until(self._answers)
+
+    def _begin(self) -> None:
+        self.process = subprocess.Popen([sys.executable, SCRIPT, str(self.folder), str(self.port)])
+
+    def _answers(self) -> bool:
+        assert self.process.poll() is None, "the server has ended"
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 5):
+            return True
+        return False
+
+    def stop(self, number: int) -> None:
+        self.process.send_signal(number)
+        self.process.wait(30)
+
+    def calls(self) -> list[str]:
+        file = self.folder / "calls"
+        return file.read_text().splitlines() if file.exists() else []
+
+    async def read(self, who: str, most: int | None = None) -> bytes:
+        """What a client reads of its stream until it ends, breaks, or has that many frames."""
+        body = {"model": "helper", "stream": True, "messages": [{"role": "user", "content": f"I am {who}."}]}
+        read = b""
+        with contextlib.suppress(httpx2.TransportError):
+            async with (
+                httpx2.AsyncClient(verify=False, timeout=30) as client,
+                client.stream(
+                    "POST", f"{self.url}/v1/chat/completions", json=body, headers={"idempotency-key": who}
+                ) as answer,
+            ):
+                async for piece in answer.aiter_raw():
+                    read += piece
+                    if most is not None and read.count(b"\n\n") >= most:
+                        break
+        return read[: read.rfind(b"\n\n") + 2] if b"\n\n" in read else b""
+
+
+def text_of(stream: bytes) -> str:
+    chunks: list[Any] = [json.loads(frame[6:]) for frame in stream.split(b"\n\n") if frame[6:7] == b"{"]
+    return "".join(choice["delta"].get("content", "") for chunk in chunks for choice in chunk["choices"])
+
+
+async def killed_under(folder: Path, clients: int, points: list[float], number: int = signal.SIGKILL) -> None:
+    """Kill it again and again, while clients come back with the same key until each has its whole stream."""
+    server = Killed(folder)
+    await server.start()
+    seen: dict[str, bytes] = {}
+    done: set[str] = set()
+
+    async def ask(who: str) -> None:
+        while who not in done:
+            read = await server.read(who)
+            before = seen.get(who, b"")
+            assert read.startswith(before) or before.startswith(read), (before, read)
+            seen[who] = max(before, read, key=len)
+            if read.endswith(b"[DONE]\n\n"):
+                done.add(who)
+            else:
+                await asyncio.sleep(0.05)
+
+    names = [f"client-{number}" for number in range(clients)]
+    tasks = [asyncio.create_task(ask(who)) for who in names]
+    try:
+        for seconds in points:
+            await asyncio.sleep(seconds)
+            server.stop(number)
+            await server.start()
+        await asyncio.gather(*tasks)
+        again = [await server.read(who) for who in names]
+    finally:
+        for task in tasks:
+            task.cancel()
+        server.stop(signal.SIGTERM)
+    assert [text_of(seen[who]) for who in names] == [f"{who}: {WORDS}" for who in names]
+    assert again == [seen[who] for who in names]
+    ended = Counter(line for line in server.calls() if line.endswith("ends"))
+    assert ended == {f"{who} ends": 1 for who in names}, "a call that had ended was made again"
+
+
+@pytest.mark.slow
+async def test_a_stream_goes_on_where_a_kill_broke_it(tmp_path: Path) -> None:
+    server = Killed(tmp_path)
+    await server.start()
+    broken = await server.read("client-1", most=6)
+    assert text_of(broken)
+    server.stop(signal.SIGKILL)
+    await server.start()
+    try:
+        whole = await server.read("client-1")
+        again = await server.read("client-1")
+    finally:
+        server.stop(signal.SIGTERM)
+    assert whole.startswith(broken)
+    assert again == whole
+    assert text_of(whole) == f"client-1: {WORDS}"
+    assert server.calls() == ["client-1 begins", "client-1 ends"]
+
+
+@pytest.mark.slow
+async def test_a_stop_suspends_the_runs_and_the_next_start_goes_on_with_them(tmp_path: Path) -> None:
+    server = Killed(tmp_path)
+    await server.start()
+    reading = asyncio.create_task(server.read("client-1"))
+    await wait_until(server.calls)
+    server.stop(signal.SIGTERM)
+    await reading
+    await server.start()
+    try:
+        whole = await server.read("client-1")
+    finally:
+        server.stop(signal.SIGTERM)
+    assert text_of(whole) == f"client-1: {WORDS}"
+    assert Counter(server.calls())["client-1 ends"] == 1
+
+
+@pytest.mark.soak
+async def test_a_server_that_is_killed_again_and_again_loses_nothing(tmp_path: Path) -> None:
+    chance = random.Random(0)
+    for round_ in range(KILLS // 5):
+        folder = tmp_path / str(round_)
+        folder.mkdir()
+        await killed_under(folder, 20, [chance.uniform(0.02, 0.4) for _ in range(5)])
