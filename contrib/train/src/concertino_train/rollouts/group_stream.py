@@ -229,8 +229,9 @@ class GroupStream:
 
         Journals that no checkpoint from the last one on needs are removed.
         """
-        for run_id in self._saved if self._journals is not None else ():
-            journal_of(self._journals, run_id).unlink(missing_ok=True)
+        if (journals := self._journals) is not None:
+            for run_id in self._saved:
+                journal_of(journals, run_id).unlink(missing_ok=True)
         self._saved, self._taken = self._taken, []
         return {"begun": self._begun, "open": [group.to_json() for group in self._open]}
 
