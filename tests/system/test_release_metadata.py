@@ -67,7 +67,7 @@ def test_every_distribution_is_an_extra_of_the_sdk() -> None:
     extras = ROOT_PROJECT["optional-dependencies"]
     names = {member.name.removeprefix("concertino-") for member in members()}
     assert names <= set(extras)
-    assert {requirement.partition(">")[0] for name in names for requirement in extras[name]} == {
+    assert {re.split(r"[>\[]", requirement)[0] for name in names for requirement in extras[name]} == {
         member.name for member in members()
     }
 

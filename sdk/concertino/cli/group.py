@@ -92,7 +92,7 @@ OF_PLUGINS: dict[str, PluginCommand] = {
     "bench": PluginCommand("concertino-bench", "Run systems over tasks, compare them, and look at the results."),
     "train": PluginCommand("concertino-train", "Train an orchestrator: collect, sft, rl, eval, export."),
     "view": PluginCommand("concertino-view", "Look at the runs in a browser."),
-    "serve": PluginCommand("concertino-serve", "Serve pools to any client of the OpenAI API."),
+    "serve": PluginCommand("concertino-serve", "Serve pools to clients of the OpenAI API."),
     "probe": PluginCommand("concertino-openai", "Find out what the model server at URL really does."),
     "mcp": PluginCommand("concertino-mcp", "The MCP servers of concertino.toml: what they offer, and single calls."),
     "search-index": PluginCommand("concertino-search", "Build the index of CORPUS."),

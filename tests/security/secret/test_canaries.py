@@ -378,6 +378,8 @@ READERS = {
     "providers/search/src/concertino_search/tools/pages.py": _SETTINGS,
     "providers/search/src/concertino_search/web/backends.py": _NAMES,
     "providers/vllm/src/concertino_vllm/executable.py": _SETTINGS,
+    "providers/vllm/src/concertino_vllm/gpu_choice.py": _NAMES,
+    "providers/vllm/src/concertino_vllm/policy/weights.py": _SETTINGS,
     "providers/vllm/src/concertino_vllm/settings.py": _CHILD,
     "contrib/otel/src/concertino_otel/options.py": _SETTINGS,
     "contrib/otel/src/concertino_otel/spans.py": _SETTINGS,

@@ -21,7 +21,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 @click.option("--port", type=click.IntRange(0, 65535), default=8899, help="By default 8899; 0 for a free one.")
 @common_options
 def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
-    """Serve the presets of a SETTINGS file to clients of the OpenAI API, until Ctrl-C.
+    """Serve pools, the presets of a SETTINGS file, to clients of the OpenAI API, until Ctrl-C.
 
     Elsewhere than on this machine it listens only if the file names keys. Every run has a trace. A stop waits for the
     runs; what still runs then goes on at the next start.
