@@ -150,6 +150,28 @@ async def test_a_stream_goes_on_where_a_kill_broke_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+async def test_a_run_that_had_not_begun_when_the_server_was_killed_hides_no_run_that_had(tmp_path: Path) -> None:
+    server = Killed(tmp_path)
+    await server.start()
+    whole = await server.read("client-1")
+    server.stop(signal.SIGKILL)
+    begun = next((tmp_path / "traces").glob("*.trace.jsonl"))
+    for end in ("", ".request"):
+        # The newest by its name; of the trace it has the first line alone, which names no run.
+        other = begun.with_name(begun.name.replace(begun.name[:15], "99999999-999999") + end)
+        data = begun.with_name(begun.name + end).read_bytes()
+        other.write_bytes(data if end else data.partition(b"\n")[0] + b"\n")
+        other.chmod(0o600)
+    await server.start()
+    try:
+        again = await server.read("client-1")
+    finally:
+        server.stop(signal.SIGTERM)
+    assert again == whole
+    assert server.calls() == ["client-1 begins", "client-1 ends"]
+
+
+@pytest.mark.slow
 async def test_a_stop_suspends_the_runs_and_the_next_start_goes_on_with_them(tmp_path: Path) -> None:
     server = Killed(tmp_path)
     await server.start()

@@ -294,8 +294,10 @@ class RunHub:
         for path in sorted(self.runs.store.folder.glob(f"*{SUFFIX}{REQUEST}")):
             run_id = path.name.removesuffix(f"{SUFFIX}{REQUEST}")
             trace = self.runs.store.path_for(run_id)
-            if not trace.exists():
-                self.runs.store.delete(run_id)  # the server was killed before the run began
+            if not trace.exists() or not (_has_begun(trace) or is_being_written(trace)):
+                # The server was killed before the run began, and the client may have asked again: of two runs of one
+                # request only the one that began may be found.
+                self.runs.store.delete(run_id)
                 continue
             try:
                 request = RequestRecord.read(trace)
