@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ import pytest
 from click.testing import CliRunner
 from concertino.rollouts import Processes, Rollouts
 from concertino_bench import Grade, Grader, GraderServices, Submission, System, Task, TaskSet, installed_graders
+from concertino_bench.baselines.lineup import experts
 from concertino_bench.cli import bench
 from concertino_bench.environments import task_sets as environments
 from concertino_bench.masbench import task_sets
 from concertino_bench.runner import Evaluation, Outcome, Progress, Selection, evaluate, evaluator
+from concertino_bench.tasks.named_change import change_from_json, change_to_json
 
 DEPTH = next(each for each in task_sets() if each.name == "masbench/depth")
 SUDOKU = next(each for each in environments() if each.name == "environments/sudoku")
@@ -165,6 +168,27 @@ def test_an_object_of_this_program_is_refused_before_it_is_sent(tmp_path: Path, 
     with pytest.raises(ct.UsageError, match=f"{what} is an object of this program, which worker processes cannot"):
         done(asked(system), tmp_path / "r.jsonl", on="local:2")
     assert not (tmp_path / "r.jsonl").exists()
+
+
+def test_changes_of_a_pool_that_this_package_makes_are_found_by_name_elsewhere() -> None:
+    change = partial(experts, models=("toy/swift",))
+    assert change_from_json(change_to_json(change) or {})(POOL).id == change(POOL).id
+    assert change_to_json(partial(experts, ["toy/swift"])) is None  # which argument that is cannot be said
+    assert change_to_json(partial(experts, models=POOL)) is None
+    assert change_to_json(lambda pool: pool) is None
+    for module, function in (("os", "system"), ("concertino_bench.baselines.members", "nothing")):
+        with pytest.raises(ct.UsageError, match="no change"):
+            change_from_json({"module": module, "function": function, "arguments": {}})
+
+
+def test_a_system_of_copies_answers_in_worker_processes_as_here(tmp_path: Path) -> None:
+    one = System("one", "agent-graph", prepare=partial(experts, models=("toy/swift",)))
+    systems = [System("copies", "agent-graph", copies="toy/steady"), one]
+    here = done(asked(*systems), tmp_path / "here.jsonl")
+    there = done(asked(*systems), tmp_path / "there.jsonl", on="local:2")
+    assert {(item.key, item.answer, item.pool) for item in there.items} == {
+        (item.key, item.answer, item.pool) for item in here.items
+    }
 
 
 def test_a_grader_and_a_task_set_of_this_program_are_refused_as_well(tmp_path: Path) -> None:

@@ -59,24 +59,10 @@ def sas_mas(
         System(
             "MAS, same model",
             AgentGraph(),
-            prepare=_Copies(single, others),
+            copies=single,
             summary=f"{leader} leads copies of {single}",
         ),
     ]
     if others:
         systems.append(System("MAS, whole pool", AgentGraph(), summary=f"{leader} leads the whole pool"))
     return Evaluation(selections, systems, samples=samples, title="One agent against many")
-
-
-class _Copies:
-    """A pool in which other models are copies of one, so that members which name them find what that one can do."""
-
-    def __init__(self, model: str, others: Sequence[str]) -> None:
-        self.model, self.others = model, tuple(others)
-
-    def __call__(self, pool: Pool) -> Pool:
-        copied = pool.model(self.model)
-        for name in self.others:
-            # The names stay, because agents of the pool name the models that they need.
-            pool = pool.replace(name, copied.with_(name=name))
-        return pool

@@ -12,13 +12,14 @@ from concertino.cli.options import common_options
 from concertino.cli.output import write_json
 from concertino.cli.terminal import say
 
+from .place_options import place_options
 from .run import EvaluationProgress, broken_of, tell_broken, told_warnings
 
 if TYPE_CHECKING:
     from concertino import Pool
 
     from concertino_bench.papers.recipe import Recipe
-    from concertino_bench.papers.repeating import Choices
+    from concertino_bench.papers.repeating import Choices, Place
     from concertino_bench.runner.evaluator import Progress
 
 
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder of the results; what is there is continued.  [default: the name of the table]",
 )
+@place_options
 @common_options
 def paper_command(
     name: str | None,
@@ -65,6 +67,8 @@ def paper_command(
     max_usd: float | None,
     concurrency: int,
     out: Path | None,
+    on: str,
+    env_from: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Repeat a table of a paper, and print our numbers beside the published ones.
@@ -84,7 +88,7 @@ def paper_command(
     Ends with status 1 if runs are missing or a system broke.
     """
     from concertino_bench.papers.recipe import find_recipe
-    from concertino_bench.papers.repeating import Choices
+    from concertino_bench.papers.repeating import Choices, Place
 
     if name is None:
         _list(as_json)
@@ -99,12 +103,11 @@ def paper_command(
 
     choices = Choices(alone, limit, samples, seed, max_usd, skip_bad)
     target = out or Path(name.replace("/", "-"))
-    _repeat(recipe, ct.Pool.load(pool_file), folder or Path(), choices, target, concurrency, as_json)
+    place = Place(concurrency, on, env_from)
+    _repeat(recipe, ct.Pool.load(pool_file), folder or Path(), choices, target, place, as_json)
 
 
-def _repeat(
-    recipe: Recipe, pool: Pool, folder: Path, choices: Choices, out: Path, concurrency: int, as_json: bool
-) -> None:
+def _repeat(recipe: Recipe, pool: Pool, folder: Path, choices: Choices, out: Path, place: Place, as_json: bool) -> None:
     from concertino_bench.papers.repeating import repeat, wanted
     from concertino_bench.papers.table import table_of
     from concertino_bench.tasks.installed import installed_graders, installed_task_sets
@@ -119,7 +122,7 @@ def _repeat(
     def told(data: str, progress: Progress) -> None:
         shown(progress)
 
-    work = repeat(wants, pool, out, graders=installed_graders(), concurrency=concurrency, on_progress=told)
+    work = repeat(wants, pool, out, graders=installed_graders(), place=place, on_progress=told)
     try:
         done = asyncio.run(work)
     except KeyboardInterrupt:

@@ -18,6 +18,7 @@ from concertino.cli.options import common_options
 from concertino.cli.output import write_json
 from concertino.cli.terminal import say, say_json
 
+from .place_options import place_options
 from .progress import ProgressLine
 
 if TYPE_CHECKING:
@@ -91,21 +92,7 @@ if TYPE_CHECKING:
 @click.option(
     "--redo", multiple=True, metavar="STOP", help="Do items again that ended so: model, deadline, unparsable, error."
 )
-@click.option(
-    "--on",
-    default="local",
-    show_default=True,
-    metavar="PLACE",
-    help="Where the runs happen: local, in this process; local:4, in four worker processes; ray or ray://HOST:PORT, on "
-    "a Ray cluster, with concertino-ray.",
-)
-@click.option(
-    "--env",
-    "env_from",
-    multiple=True,
-    metavar="NAME",
-    help="Environment variable that worker processes are given, such as OPENAI_API_KEY; may be repeated.",
-)
+@place_options
 @common_options
 def run_command(
     file: Path | None,

@@ -10,6 +10,7 @@ import click
 from concertino.cli.options import common_options
 from concertino.cli.terminal import say, say_json
 
+from .place_options import place_options
 from .run import EvaluationProgress
 
 STUDIES = ("sas-mas",)
@@ -40,6 +41,7 @@ STUDIES = ("sas-mas",)
     show_default=True,
     help="Folder of results and report; what is there is continued.",
 )
+@place_options
 @common_options
 def study_command(
     name: str,
@@ -51,6 +53,8 @@ def study_command(
     seed: int,
     concurrency: int,
     out: Path,
+    on: str,
+    env_from: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Run a study and draw its figures.
@@ -77,7 +81,14 @@ def study_command(
     out.mkdir(parents=True, exist_ok=True)
     shown = EvaluationProgress(quiet=as_json)
     work = evaluate(
-        evaluation, pool, out / "results.jsonl", graders=installed_graders(), concurrency=concurrency, on_progress=shown
+        evaluation,
+        pool,
+        out / "results.jsonl",
+        graders=installed_graders(),
+        concurrency=concurrency,
+        on=on,
+        env_from=env_from,
+        on_progress=shown,
     )
     try:
         asyncio.run(work)

@@ -47,6 +47,21 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where the runs happen.
+
+    Attributes:
+        concurrency: runs at once.
+        on: as that of `evaluate`.
+        env_from: environment variables that worker processes are given beside harmless ones.
+    """
+
+    concurrency: int = 16
+    on: str = ""
+    env_from: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Choices:
     """What a person may choose of a repetition.
 
@@ -88,7 +103,7 @@ async def repeat(
     out: Path,
     *,
     graders: Sequence[Grader],
-    concurrency: int = 16,
+    place: Place | None = None,
     on_progress: Callable[[str, Progress], None] | None = None,
 ) -> dict[str, Outcome]:
     """Run what is wanted, or continue it; by the name of the data.
@@ -96,6 +111,7 @@ async def repeat(
     Raises:
         UsageError: as `evaluate`, for any of them, before anything is asked.
     """
+    where = place or Place()
     at_hand = [(each, each.evaluation) for each in wants if each.evaluation is not None]
     for each, evaluation in at_hand:
         check_evaluation(evaluation, pool, graders=graders, tasks=each.tasks)
@@ -112,8 +128,10 @@ async def repeat(
             pool,
             results_file(out, name),
             graders=graders,
-            concurrency=concurrency,
+            concurrency=where.concurrency,
             tasks=each.tasks,
+            on=where.on,
+            env_from=where.env_from,
             on_progress=told,
         )
     return found
@@ -206,7 +224,7 @@ def _systems(recipe: Recipe, wanted: PaperSystem, data: PaperData, pool: Pool, c
         entry = {"name": wanted.name, **{key: value for key, value in given.items() if key != "offer"}}
         made = make_system(entry, where)
         if given.get("offer"):
-            made = replace(made, prepare=_Offered())
+            made = replace(made, prepare=_others_offered)
     sampling = Sampling(**recipe.sampling) if recipe.sampling else None
     return [replace(made, name=wanted.name, sampling=sampling)]
 
@@ -221,8 +239,7 @@ def _baseline(name: str, pool: Pool, choices: Choices) -> System:
     return next((each for each in made if each.model == leader), made[0])
 
 
-class _Offered:
-    """A pool whose models may be called as agents."""
-
-    def __call__(self, pool: Pool) -> Pool:
-        return offered(pool, [model.name for model in pool.models if model.name != pool.model("orchestrator").name])
+def _others_offered(pool: Pool) -> Pool:
+    """A pool whose models, but the leader, may be called as agents."""
+    leader = pool.model("orchestrator").name
+    return offered(pool, [model.name for model in pool.models if model.name != leader])

@@ -10,7 +10,7 @@ is refused there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self, cast
@@ -24,6 +24,7 @@ from concertino.rollouts import PoolReference, RunOrder, RunResult, Work, run_on
 from concertino_bench.tasks.grade import Grade, Grader, Submission, Verdict
 from concertino_bench.tasks.installed import installed_graders, installed_task_sets
 from concertino_bench.tasks.item import Item, Key
+from concertino_bench.tasks.named_change import change_from_json, change_to_json
 from concertino_bench.tasks.system import System
 from concertino_bench.tasks.task import Task, TaskSet, TaskWorld
 
@@ -225,6 +226,7 @@ class ItemWork(Work):
         of = self.evaluation
         return {
             "systems": [system.to_json() for system in of.systems],
+            "changes": {s.name: change_to_json(s.prepare) for s in of.systems if s.prepare is not None},
             "seed": of.seed,
             "budget": of.budget.to_json(),
             "grader": of.grader,
@@ -260,7 +262,9 @@ class ItemWork(Work):
             UsageError: something is not installed here.
         """
         pool = PoolReference.from_json(data["pool"]).load()
-        systems = [System.from_json(each) for each in data["systems"]]
+        changes = {name: change_from_json(each) for name, each in data["changes"].items()}
+        known_systems = (System.from_json(each) for each in data["systems"])
+        systems = [replace(each, prepare=changes.get(each.name)) for each in known_systems]
         sets = installed_task_sets() if data["sets"] else {}
         graders = [each for each in installed_graders() if each.name in data["graders"]]
         missing = {*data["graders"], *data["sets"]} - {*sets, *(grader.name for grader in graders)}

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from concertino.strategies import DEFAULT_STRATEGY
 
+from .named_change import change_to_json
+
 if TYPE_CHECKING:
     from concertino import Model, ModelSpec, Pool, Sampling, Shortlist, Strategy
 
@@ -35,6 +37,8 @@ class System:
         sampling: how its leader samples; a run of sample k takes `seed + k`.
         eager: begin calls while the leader still writes.
         shortlist: lists the members of each task's pool that a ranking puts first.
+        copies: a model. All models but it and the leader are copies of it. Their names stay, because agents of a pool
+            name the models that they need.
         prepare: a last change of the pool, for what patterns cannot say.
         summary: one line for reports.
         change: what is changed of the pool that it meets, to see whether its choice follows the descriptions.
@@ -49,6 +53,7 @@ class System:
     sampling: Sampling | None = None
     eager: bool = False
     shortlist: Shortlist | None = None
+    copies: str = ""
     prepare: Callable[[Pool], Pool] | None = None
     summary: str = ""
     change: Counterfactual | Literal[""] = ""
@@ -59,7 +64,16 @@ class System:
         seen = pool.only(*self.only) if self.only else pool
         seen = seen.offering(*self.offer) if self.offer else seen
         seen = seen.bind(**self.roles) if self.roles else seen
+        seen = self._with_copies(seen) if self.copies else seen
         return self.prepare(seen) if self.prepare else seen
+
+    def _with_copies(self, pool: Pool) -> Pool:
+        copied = pool.model(self.copies)
+        leader = pool.model(self.model).name if isinstance(self.model, str) else ""
+        for spec in pool.models:
+            if spec.name not in (copied.name, leader):
+                pool = pool.replace(spec.name, copied.with_(name=spec.name))
+        return pool
 
     def to_json(self) -> dict[str, Any]:
         """The system as the header of a results file holds it."""
@@ -74,6 +88,7 @@ class System:
             "eager": self.eager,
             "summary": self.summary,
             **({"shortlist": self.shortlist.to_json()} if self.shortlist else {}),
+            **({"copies": self.copies} if self.copies else {}),
             **({"change": self.change} if self.change else {}),
         }
 
@@ -101,7 +116,7 @@ class System:
         from concertino import UsageError
 
         own = [] if isinstance(self.model, str) else ["model"]
-        own += ["change of the pool (prepare)"] if self.prepare is not None else []
+        own += ["change of the pool (prepare)"] if self.prepare and not change_to_json(self.prepare) else []
         try:
             same = System.from_json(self.to_json())
         except (UsageError, TypeError, ValueError, LookupError, AttributeError):
