@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from concertino.strategies import DEFAULT_STRATEGY
 
-from .named_change import change_to_json
-
 if TYPE_CHECKING:
     from concertino import Model, ModelSpec, Pool, Sampling, Shortlist, Strategy
 
@@ -114,6 +112,8 @@ class System:
     def own_objects(self) -> list[str]:
         """What of it is an object of this program, so that `to_json` loses it; in words."""
         from concertino import UsageError
+
+        from .named_change import change_to_json
 
         own = [] if isinstance(self.model, str) else ["model"]
         own += ["change of the pool (prepare)"] if self.prepare and not change_to_json(self.prepare) else []
