@@ -11,30 +11,13 @@ import time
 from pathlib import Path
 
 import pytest
-
-_TIMES = ("seconds", "critical_path")
+from plain_results import plain_results
 
 
 def command(out: Path, on: str) -> list[str]:
     given = ["--tasks", "masbench/depth,level=3,limit=6", "--tasks", "environments/sudoku,limit=2", "--samples", "2"]
     given += ["--system", "rounds=parallel-rounds,model=toy/leader", "--system", "graph=agent-graph,model=toy/leader"]
     return [sys.executable, "-m", "concertino", "bench", "run", *given, "--out", str(out), "--on", on, "--json"]
-
-
-def plain(out: Path) -> bytes:
-    """A results file, sorted, without its times and what names the file's own runs."""
-    header, *items = map(json.loads, out.read_bytes().splitlines())
-    for name in ("nonce", "started"):
-        header.pop(name)
-    for item in items:
-        item.pop("trace")
-        for use in [item, *item["members"].values()]:
-            for name in _TIMES:
-                use.pop(name, None)
-                use["usage"].pop(name, None)
-            # Costs of calls at once are added in the order of their ends.
-            use["usage"]["usd"] = round(use["usage"].get("usd", 0.0), 9)
-    return b"\n".join(sorted(json.dumps(row, sort_keys=True).encode() for row in (header, *items)))
 
 
 def listening() -> set[str]:
@@ -72,7 +55,11 @@ def test_the_file_is_that_of_this_process_and_of_worker_processes_and_nothing_is
     said, errors = running.communicate()
     assert running.returncode == 0, errors
     assert json.loads(said)["missing"] == 0
-    assert plain(tmp_path / "ray.jsonl") == plain(tmp_path / "local.jsonl") == plain(tmp_path / "local:2.jsonl")
+    assert (
+        plain_results(tmp_path / "ray.jsonl")
+        == plain_results(tmp_path / "local.jsonl")
+        == plain_results(tmp_path / "local:2.jsonl")
+    )
     assert seen
     assert seen <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
     assert folders() == before
@@ -91,7 +78,7 @@ def test_a_killed_command_is_continued_on_another_cluster(ray_paths: list[str], 
     again = subprocess.run(command(out, "ray:2"), check=True, capture_output=True)
     assert json.loads(again.stdout)["missing"] == 0
     subprocess.run(command(tmp_path / "local.jsonl", "local"), check=True, capture_output=True)
-    assert plain(out) == plain(tmp_path / "local.jsonl")
+    assert plain_results(out) == plain_results(tmp_path / "local.jsonl")
     # A process that is killed cannot remove the folder of its cluster.
     for folder in folders() - before:
         subprocess.run(["rm", "-r", str(folder)], check=False)

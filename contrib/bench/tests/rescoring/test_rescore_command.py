@@ -98,7 +98,7 @@ def test_the_same_command_continues_and_does_nothing_twice(folder: Path) -> None
     assert told(folder / "r.jsonl", "--grader", "own")["fresh"] == 5
     assert sorted(out.read_bytes().splitlines()) == sorted(whole.splitlines())
     done = run("rescore", folder / "r.jsonl", "--grader", "numeric")
-    assert "what differs: grader, what it is graded anew with" in done.stderr
+    assert "what differs: grader, what it is rescored with" in done.stderr
 
 
 def test_the_traces_are_found_from_the_new_file_too(folder: Path) -> None:

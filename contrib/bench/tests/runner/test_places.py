@@ -21,11 +21,11 @@ from concertino_bench.environments import task_sets as environments
 from concertino_bench.masbench import task_sets
 from concertino_bench.runner import Evaluation, Outcome, Progress, Selection, evaluate, evaluator
 from concertino_bench.tasks.named_change import change_from_json, change_to_json
+from plain_results import plain_results
 
 DEPTH = next(each for each in task_sets() if each.name == "masbench/depth")
 SUDOKU = next(each for each in environments() if each.name == "environments/sudoku")
 POOL = ct.Pool.installed("toy/*").bind(orchestrator="toy/leader")
-_TIMES = ("seconds", "critical_path")
 
 
 def asked(*systems: System, **options: Any) -> Evaluation:
@@ -43,22 +43,6 @@ def done(evaluation: Evaluation, out: Path, **options: Any) -> Outcome:
     return asyncio.run(evaluate(evaluation, POOL, out, **given))
 
 
-def plain(out: Path) -> bytes:
-    """A results file, sorted, without its times and what names the file's own runs."""
-    header, *items = map(json.loads, out.read_bytes().splitlines())
-    for name in ("nonce", "started"):
-        header.pop(name)
-    for item in items:
-        item.pop("trace")
-        for use in [item, *item["members"].values()]:
-            for name in _TIMES:
-                use.pop(name, None)
-                use["usage"].pop(name, None)
-            # Costs of calls at once are added in the order of their ends.
-            use["usage"]["usd"] = round(use["usage"].get("usd", 0.0), 9)
-    return b"\n".join(sorted(json.dumps(row, sort_keys=True).encode() for row in (header, *items)))
-
-
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of this process."""
@@ -72,7 +56,7 @@ def test_processes_give_the_same_file_as_this_process(tmp_path: Path, here: Path
     outcome = done(asked(samples=2), tmp_path / "there.jsonl", on="local:2")
     assert not outcome.missing
     assert {item.error for item in outcome.items} == {""}
-    assert plain(tmp_path / "there.jsonl") == plain(here)
+    assert plain_results(tmp_path / "there.jsonl") == plain_results(here)
     for item in outcome.items:
         assert ct.Trace.load(tmp_path / item.trace).finished
 
@@ -98,7 +82,7 @@ def test_killed_workers_leave_the_same_file(tmp_path: Path, here: Path, monkeypa
 
     done(asked(samples=2), tmp_path / "killed.jsonl", on="local:2", on_progress=kill)
     assert killed
-    assert plain(tmp_path / "killed.jsonl") == plain(here)
+    assert plain_results(tmp_path / "killed.jsonl") == plain_results(here)
 
 
 @pytest.mark.slow
@@ -106,7 +90,7 @@ def test_what_one_place_left_another_continues(tmp_path: Path, here: Path) -> No
     out = tmp_path / "r.jsonl"
     out.write_bytes(b"".join(here.read_bytes().splitlines(keepends=True)[:40]))
     done(asked(samples=2), out, on="local:1")
-    assert plain(out) == plain(here)
+    assert plain_results(out) == plain_results(here)
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
     """Serve pools, the presets of a SETTINGS file, to clients of the OpenAI API, until Ctrl-C.
 
     Elsewhere than on this machine it listens only if the file names keys. Every run has a trace. A stop waits for the
-    runs; what still runs then goes on at the next start.
+    runs; a run that has not ended then continues at the next start.
 
     JSON: {"address", "models", "keys"}
     """

@@ -16,7 +16,7 @@ COMMANDS = {
         f"{_HERE}.report:compare_command", "Compare systems, pair by pair, on the tasks that both have."
     ),
     "pareto": CommandPlace(f"{_HERE}.report:pareto_command", "List the Pareto-optimal systems."),
-    "rescore": CommandPlace(f"{_HERE}.rescore:rescore_command", "Grade old results anew, without asking anybody."),
+    "rescore": CommandPlace(f"{_HERE}.rescore:rescore_command", "Rescore old results, without asking anybody."),
     "study": CommandPlace(f"{_HERE}.study:study_command", "Run a study and draw its figures."),
     "paper": CommandPlace(f"{_HERE}.paper:paper_command", "Repeat a table of a paper, beside its published numbers."),
     "generate": CommandPlace(

@@ -25,7 +25,7 @@ _SHOWN = 5
 
 @click.command("rescore")
 @click.argument("results", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--grader", default="", metavar="NAME", help="Grade anew with this one; own: each task's own grader.")
+@click.option("--grader", default="", metavar="NAME", help="Rescore with this one; own: each task's own grader.")
 @click.option(
     "--reward",
     "rewards",
@@ -49,7 +49,7 @@ _SHOWN = 5
 def rescore_command(
     results: Path, grader: str, rewards: tuple[str, ...], tasks: tuple[str, ...], out: Path | None, as_json: bool
 ) -> None:
-    """Grade old RESULTS anew with other graders and rewards. No model and no tool is asked.
+    """Rescore RESULTS with other graders and rewards. No model and no tool is asked.
 
     Answers and calls are read from the traces beside the results. The new file is a results file too, so report and
     compare read it; what a reward gives is a value of each item. The same command continues where it was interrupted.
@@ -60,7 +60,7 @@ def rescore_command(
            "left_out": [{"system", "task", "sample", "reason", "detail"}],
            "lacking": {REWARD: {"items", "why"}}, "notes": [text]}
 
-    Ends with status 1 if something could not be graded anew.
+    Ends with status 1 if something could not be rescored.
     """
     from concertino_bench.rescoring.rescore import Rescoring, rescore
     from concertino_bench.rescoring.rewarding import choose_rewards, installed_run_rewards
@@ -135,7 +135,7 @@ def _refuse_outside(said: Sequence[Mapping[str, Any]], results: Path) -> None:
 
 
 def summary_of(found: Rescored, notes: Sequence[str]) -> dict[str, Any]:
-    """What is told of a file that was graded anew, as JSON."""
+    """What is told of a file that was rescored, as JSON."""
     return {
         "file": str(found.path),
         "items": len(found.items),

@@ -49,7 +49,7 @@ REASONS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class LeftOutItem:
-    """An item that is not graded anew.
+    """An item that is not rescored.
 
     Attributes:
         key: which one.
@@ -96,7 +96,7 @@ class Rescored:
 
 @dataclass(frozen=True)
 class Rescoring:
-    """How items are graded anew.
+    """How items are rescored.
 
     Attributes:
         grader: a grader's name, `own` for each task's own one; empty to keep the grades.
@@ -131,7 +131,7 @@ async def rescore(
     *,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Rescored:
-    """Grade the items of a results file anew, or continue it.
+    """Rescore the items of a results file, or continue it.
 
     Args:
         results: the file; its traces are looked for where it says.
@@ -161,7 +161,7 @@ async def rescore(
 
 def _before(source: Path, path: Path) -> Results:
     if path.exists() and path.samefile(source):
-        raise UsageError(f"{path} is the file that is graded anew; choose another file with --out")
+        raise UsageError(f"{path} is the file that is rescored; choose another file with --out")
     return read_results(source, lenient=True)
 
 
@@ -195,7 +195,7 @@ class _Left(Exception):
 
 
 class _Work:
-    """Grades groups of items anew, and counts what it could not do."""
+    """Rescores groups of items, and counts what it could not do."""
 
     def __init__(self, how: Rescoring, home: Path, target: Path) -> None:
         self.how, self.home, self.target = how, home, target
@@ -234,7 +234,7 @@ class _Work:
             raise _Left("no trace", "the results keep neither the calls nor the whole answer, and there is no trace")
         grade = _kept(item, task)
         if grader is not None and task is not None:
-            grade = await _graded_anew(item, task, home, grader, graded)
+            grade = await _rescored(item, task, home, grader, graded)
             item = replace(
                 item,
                 verdict=grade.verdict,
@@ -248,7 +248,7 @@ class _Work:
         return item, replace(graded, grade=grade, task=task)
 
     def _grader(self, task: Task | None) -> Grader | None:
-        """Who grades a task anew; None where grades are kept."""
+        """Who rescores a task; None where grades are kept."""
         if not self.how.grader:
             return None
         if task is None:
@@ -325,7 +325,7 @@ def _is_enough(item: Item, grader: Grader) -> bool:
     return isinstance(grader, TextGrader) and (item.answer is None or shortened(item.answer) == item.answer)
 
 
-async def _graded_anew(item: Item, task: Task, home: TaskSet | None, grader: Grader, graded: GradedRun | None) -> Grade:
+async def _rescored(item: Item, task: Task, home: TaskSet | None, grader: Grader, graded: GradedRun | None) -> Grade:
     run = graded.run if graded is not None else None
     answer = run.answer if run is not None else item.answer
     # As in a run: with a world, calls alone may be right.

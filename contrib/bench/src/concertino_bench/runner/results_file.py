@@ -137,7 +137,7 @@ class ResultsFile:
                 "seed": ("seed",),
                 "budget": ("budget",),
                 "grader": ("grader",),
-                "what it is graded anew with": ("rescored",),
+                "what it is rescored with": ("rescored",),
                 "unseen": ("unseen",),
                 "pool": ("pool", "pools"),
             }
