@@ -51,7 +51,7 @@ def test_every_node_has_a_worker_and_a_worker_sees_no_key_but_those_that_are_nam
             return first | await all_of(place, [odd(f"o{n}", give=n, sleep=0.3) for n in range(30)]), place.health()
 
     found, health = asyncio.run(asyncio.wait_for(main(), 60))
-    secret = {name for name in found["a"].data["env"] if "TOKEN" in name or "KEY" in name}
+    secret = {name for name in found["a"].data["env"] if name.endswith(("_TOKEN", "_KEY"))}
     assert secret == {"OTHER_API_KEY"}
     assert {node.host.partition(":")[0] for node in health} == {"127.0.0.1"}
     assert (found["b"].status, found["b"].detail) == ("failed", "RuntimeError: no")
@@ -148,7 +148,9 @@ def test_nodes_that_die_lose_nothing_and_new_ones_get_work(nodes: Any, tmp_path:
                 await until(lambda count=count: len(billed(tmp_path / "log")) >= count)
                 await asyncio.to_thread(nodes.kill)
                 nodes.add()
-            return await running, place.health()
+            results = await running
+            await until(lambda: [node.state for node in place.health()].count("gone") == 2)  # Ray notices late
+            return results, place.health()
 
     async def plain() -> dict[str, RunResult]:
         async with InProcess(PaidRuns(tmp_path / "plain", 0.0)) as place:
@@ -156,7 +158,7 @@ def test_nodes_that_die_lose_nothing_and_new_ones_get_work(nodes: Any, tmp_path:
 
     found, health = asyncio.run(asyncio.wait_for(main(), 120))
     expected = asyncio.run(plain())
-    assert [node.state for node in health].count("gone") == 2
+    assert sum(node.state == "ready" for node in health) >= 1
     assert found.keys() == expected.keys()
     assert {each.stop for each in found.values()} == {"answered"}
     assert {each.answer for each in found.values()} == {each.answer for each in expected.values()}
