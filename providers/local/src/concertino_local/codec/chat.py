@@ -172,7 +172,7 @@ class ChatCodec(TemplateCodec, Codec):
     # -- from token ids --------------------------------------------------------------------------------------------
 
     def read(self, ids: Sequence[int], tools: Tools = ()) -> Reply:
-        """See `Codec.read`; thoughts go to `Reply.reasoning` where `thoughts` says so, and those of a channel always."""
+        """See `Codec.read`; thoughts go to `Reply.reasoning` where `thoughts` says so, those of a channel always."""
         if self.reply_format == "harmony":
             thought = cut_channels(self.vocabulary.marked(ids, FORMAT_MARKS["harmony"]), tools)
         elif self._thoughts:

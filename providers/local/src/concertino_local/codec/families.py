@@ -23,12 +23,20 @@ FAMILY = "family"
 _CHATML = ("<|im_start|>", "<|im_end|>")
 _HERE = Path(__file__)
 _USUAL = {
-    # In front of a message of each role.
-    **{"system": "", "user": "", "tool": "", "assistant": ""},
-    # In front of everything; behind what others say; behind what the assistant says, which is trained; behind that.
-    **{"begin": "", "close": "", "end": "", "between": ""},
+    # In front of everything, and of a message of each role.
+    "begin": "",
+    "system": "",
+    "user": "",
+    "tool": "",
+    "assistant": "",
+    # Behind what others say; behind what the assistant says, which is trained; between that and what follows.
+    "close": "",
+    "end": "",
+    "between": "",
     # Around what the assistant thinks, and in front of what it says.
-    **{"thought": "<think>\n", "thought_end": "\n</think>\n\n", "text": ""},
+    "thought": "<think>\n",
+    "thought_end": "\n</think>\n\n",
+    "text": "",
     # Whether messages of others that follow each other share one turn, an empty line between.
     "joins": False,
 }
