@@ -92,29 +92,31 @@ def _run_part(python: Path, part: Part, folder: Path) -> tuple[str, float]:
     place = folder / "tests.xml" if "--junit-xml" in part.words else folder
     began = time.monotonic()
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": "scripts", "HF_HUB_OFFLINE": "1"}
-    process = subprocess.Popen(
-        [str(python), *part.words, str(place)],
-        cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, errors="replace", start_new_session=True,
-    )  # fmt: skip
     late = threading.Event()
+    with (
+        subprocess.Popen(
+            [str(python), *part.words, str(place)],
+            cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace", start_new_session=True,
+        ) as process,
+        (folder / "output.txt").open("a", encoding="utf-8") as log,
+    ):  # fmt: skip
 
-    def stop() -> None:
-        late.set()
-        _kill(process)
+        def stop() -> None:
+            late.set()
+            _kill(process)
 
-    watch = threading.Timer(part.limit, stop)
-    watch.start()
-    try:
-        assert process.stdout is not None
-        with (folder / "output.txt").open("a", encoding="utf-8") as log:
+        watch = threading.Timer(part.limit, stop)
+        watch.start()
+        try:
+            assert process.stdout is not None
             for line in process.stdout:
                 log.write(line)
                 print(f"[{part.name} {time.monotonic() - began:4.0f} s] {line}", end="", flush=True)
-        status = process.wait()
-    finally:
-        watch.cancel()
-        _kill(process)
+            status = process.wait()
+        finally:
+            watch.cancel()
+            _kill(process)
     if late.is_set():
         return f"stopped at its limit of {part.limit:.0f} s; the same command continues", time.monotonic() - began
     return "passed" if status == 0 else f"failed with status {status}", time.monotonic() - began

@@ -1,4 +1,4 @@
-"""A Python for `make gpu`, on a machine without a network: `.venv` where it is ready, else one that is made of what is there.
+"""A Python for `make gpu`, on a machine without a network: `.venv` where it is ready, else one made of what is there.
 
 torch and transformers are those of the machine. What else is needed comes from wheels that `make carry` collected
 elsewhere. The distributions of the tree are made known from their pyproject.toml alone, so no build tool is needed.
@@ -9,7 +9,6 @@ The invariant: the code that runs is that of the tree, and nothing is downloaded
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -82,8 +81,8 @@ def _make(own: Path) -> None:
     know_tree(_packages(own))
     if lacks := missing(own, NEEDED):
         raise NotReady(
-            f"{OWN.relative_to(ROOT)} lacks {', '.join(lacks)}. On a machine with a network and this Python version "
-            f"({sys.version_info[0]}.{sys.version_info[1]}), run: make carry; then copy {CARRIED.relative_to(ROOT)} here"
+            f"{OWN.relative_to(ROOT)} lacks {', '.join(lacks)}. With a network and this version of Python "
+            f"({sys.version_info[0]}.{sys.version_info[1]}), run elsewhere: make carry; and copy {CARRIED.relative_to(ROOT)}"
         )
     # A wheel that was made for another machine is found, and cannot be imported.
     done = subprocess.run([str(own), "-c", "import datasets"], capture_output=True, text=True, check=False)
@@ -139,7 +138,7 @@ def _key() -> str:
     """A hash of all that the environment depends on."""
     digest = hashlib.sha256(f"{sys.version} {sys.executable} {ROOT}".encode())
     for file in [*sorted(CARRIED.glob("*.whl")), *(member.path / "pyproject.toml" for member in [sdk(), *members()])]:
-        digest.update(f"{file.name} {os.path.getsize(file)}".encode())
+        digest.update(f"{file.name} {file.stat().st_size}".encode())
         if file.name == "pyproject.toml":
             digest.update(file.read_bytes())
     return digest.hexdigest()

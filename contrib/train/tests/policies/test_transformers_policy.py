@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch")
 from concertino_local.sampling import lockstep, sampler  # noqa: E402
 from concertino_local.sampling.choice import row_random  # noqa: E402
 from concertino_train.policies import Prompt, Sample, TransformersPolicy  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 # PEFT asks transformers by a name that is going away.
 pytestmark = pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
@@ -405,3 +406,81 @@ def test_tokens_that_fit_follow_from_the_size_of_keys_and_values(model: Any, mon
     # 2 layers of keys and values, 2 heads of 8 numbers, 4 bytes each: 256 bytes a token, and 1.5 MiB to use.
     assert policies.tokens_that_fit(model, torch.device("cpu")) == 4096
     assert policies.tokens_that_fit(torch.nn.Linear(2, 2), torch.device("cpu")) is None
+
+
+# -- what it computes in -------------------------------------------------------------------------------------------
+
+
+class Casts(TorchDispatchMode):
+    """Counts how often a weight of 32 bits is made one of 16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten._to_copy.default and args[0].requires_grad:
+            self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_weights_are_made_16_bit_once_however_many_tokens_are_sampled() -> None:
+    trained = network()
+    trained.forward = torch.autocast("cpu", torch.bfloat16)(trained.forward)  # as a trainer does
+    matrices = sum(isinstance(module, torch.nn.Linear) for module in trained.modules())
+    counts = {}
+    for most in (3, 30):
+        policy = TransformersPolicy(trained, Codec(), temperature=0.0, precision="bfloat16")
+        with Casts() as casts:
+            policy.generate([Prompt(numbers(20), most)])
+        counts[most] = casts.count
+    assert counts == {3: matrices, 30: matrices}
+
+
+def test_sampling_in_16_bits_is_close_to_that_in_32_and_changes_no_weight(model: Any) -> None:
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    prompt = Prompt(numbers(20), 12)
+    (sample,) = TransformersPolicy(model, Codec(), temperature=0.0, precision="bfloat16").generate([prompt])
+    assert 0 < furthest(sample, forward(model, prompt.ids, sample.ids)) < 0.5
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+# -- too little memory ---------------------------------------------------------------------------------------------
+
+
+def full_above(rows: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A device whose memory is full where more rows than these are read or sampled at once; the batches that it got."""
+    seen: list[int] = []
+    whole = lockstep.complete_batch
+
+    def complete(network: Any, batch: Any, *more: Any) -> Any:
+        seen.append(len(batch))
+        if len(batch) > rows:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return whole(network, batch, *more)
+
+    monkeypatch.setattr("concertino_local.sampling.complete_batch", complete)
+    return seen
+
+
+def test_a_batch_that_the_memory_cannot_hold_is_halved_and_told(
+    model: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    prompts = [Prompt(numbers(9 + seed), 6, seed=seed) for seed in range(8)]
+    expected = TransformersPolicy(model, Codec()).generate(prompts)
+    seen = full_above(3, monkeypatch)
+    policy = TransformersPolicy(model, Codec())
+    assert [each.ids for each in policy.generate(prompts)] == [each.ids for each in expected]
+    assert seen == [8, 4, 2, 2, 2, 2]
+    assert "rollout.batch=2" in caplog.text
+    seen.clear()
+    policy.generate(prompts)
+    assert seen == [2, 2, 2, 2], "the next call does not try again what was too much"
+
+
+def test_one_text_that_the_memory_cannot_hold_is_refused_with_what_to_do(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full_above(0, monkeypatch)
+    with pytest.raises(UsageError, match=r"one text of 9 tokens and up to 6 more; take a smaller rollout\.context"):
+        TransformersPolicy(model, Codec()).generate([Prompt(numbers(9), 6)])

@@ -7,6 +7,7 @@ parameters are trained. What is sampled comes from the weights as they are at th
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import os
 import time
@@ -16,11 +17,17 @@ from typing import TYPE_CHECKING, Any
 from concertino import UsageError
 from concertino_local.codec import Codec
 
+from concertino_train.device import computing_in
+from concertino_train.settings import Precision
+
 from .policy import Policy, Prompt, Sample
 
 if TYPE_CHECKING:
     import torch
     from concertino_local.sampling import Network
+
+
+logger = logging.getLogger("concertino")
 
 
 class TransformersPolicy(Policy):
@@ -62,6 +69,7 @@ class TransformersPolicy(Policy):
         tokens: int | None = None,
         context: int | None = None,
         adapters: Mapping[str, str] | None = None,
+        precision: Precision = "float32",
     ) -> None:
         if temperature < 0 or not 0 < top_p <= 1 or batch < 1 or (tokens is not None and tokens < 1):
             raise UsageError(
@@ -78,7 +86,7 @@ class TransformersPolicy(Policy):
         self.adapters = dict(adapters) if adapters is not None else None
         self.work = SamplingWork()
         self._device = None if device is None else torch.device(device)
-        self._context = context
+        self._context, self._precision = context, precision
         if isinstance(model, torch.nn.Module):
             _network(_unwrap(model))  # before anything is trained that could never be sampled
 
@@ -118,12 +126,41 @@ class TransformersPolicy(Policy):
             # One pass for each adapter, since a batch is computed with one.
             for adapter in dict.fromkeys(name for name, _ in places):
                 mine = [place for name, place in places if name == adapter]
-                with _speaking(model, adapter):
+                with _speaking(model, adapter), computing_in(self._precision, network.device):
                     for chosen in self._batches(mine, prompts, network):
-                        samples = self._sample([prompts[place] for place in chosen], network)
+                        samples = self._sampled([prompts[place] for place in chosen], network)
                         for place, sample in zip(chosen, samples, strict=True):
                             found[place] = sample
         self.work.seconds += time.perf_counter() - began
+        return found
+
+    def _sampled(self, prompts: Sequence[Prompt], network: Network) -> list[Sample]:
+        """Samples of a batch; in smaller ones where the memory is too small for it, from then on.
+
+        A sample depends on its own prompt and seed, so nothing but time is lost.
+        """
+        import torch
+
+        try:
+            return self._sample(prompts, network)
+        except torch.OutOfMemoryError as error:
+            if len(prompts) == 1:
+                raise UsageError(
+                    f"the memory of {network.device} is too small to sample one text of {len(prompts[0].ids)} tokens "
+                    f"and up to {prompts[0].most} more; take a smaller rollout.context_tokens or rollout.turn_tokens, "
+                    "or an adapter (model.adapter)"
+                ) from error
+        # Outside of the handler: what it holds of the failed pass would keep that memory taken.
+        if network.device.type == "cuda":
+            torch.cuda.empty_cache()
+        self.batch = len(prompts) // 2
+        logger.warning(
+            "the memory of %s is too small to sample %d texts at once; from now on %d (rollout.batch=%d says so from "
+            "the beginning)", network.device, len(prompts), self.batch, self.batch,
+        )  # fmt: skip
+        found: list[Sample] = []
+        while len(found) < len(prompts):
+            found += self._sampled(prompts[len(found) : len(found) + self.batch], network)
         return found
 
     def _sample(self, prompts: Sequence[Prompt], network: Network) -> list[Sample]:
