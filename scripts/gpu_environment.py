@@ -81,8 +81,8 @@ def _make(own: Path) -> None:
     know_tree(_packages(own))
     if lacks := missing(own, NEEDED):
         raise NotReady(
-            f"{OWN.relative_to(ROOT)} lacks {', '.join(lacks)}. With a network and this version of Python "
-            f"({sys.version_info[0]}.{sys.version_info[1]}), run elsewhere: make carry; and copy {CARRIED.relative_to(ROOT)}"
+            f"{OWN.relative_to(ROOT)} lacks {', '.join(lacks)}. With a network and Python {sys.version_info[0]}."
+            f"{sys.version_info[1]}, run elsewhere: make carry; and copy {CARRIED.relative_to(ROOT)} to this place"
         )
     # A wheel that was made for another machine is found, and cannot be imported.
     done = subprocess.run([str(own), "-c", "import datasets"], capture_output=True, text=True, check=False)

@@ -71,6 +71,7 @@ class Size:
             f"trainer.output={folder}",
             f"model.new={{layers: {self.layers}, hidden: {self.hidden}, heads: {self.heads}, context: 768}}",
             f"data.collect.tasks=[{tasks % (self.taught, 2000)}]",
+            f"tasks.train=[{tasks % (self.rl_steps * self.questions, 0)}]",
             "tasks.eval=[]",
             f"rollout.group_size={self.group}",
             "trainer.keep=1",
@@ -190,9 +191,9 @@ def learn(size: Size, folder: Path, cuda: bool) -> Figures:
     stages.do("collect", lambda: _collected(config()))
     stages.do("sft", lambda: _taught(config(), size))
     stages.do("before", lambda: _measured(config(*_tests(size, taught))))
-    stages.do("rl", lambda: _reinforced(config(f"model.path={taught}"), rl, overrides))
+    stages.do("rl", lambda: {**_reinforced(config(f"model.path={taught}"), rl), "planned": _planned(overrides)})
     stages.do("after", lambda: _measured(config(*_tests(size, rl / "model"))))
-    stages.do("control", lambda: _reinforced(config(f"model.path={taught}", control), folder / "control", overrides))
+    stages.do("control", lambda: _reinforced(config(f"model.path={taught}", control), folder / "control"))
     stages.do("after_control", lambda: _measured(config(*_tests(size, folder / "control" / "model"))))
     return stages.figures
 
@@ -249,21 +250,20 @@ def _measured(config: TrainConfig) -> Figures:
     return {"rewards": [each.total for each in scored], "right": statistics.fmean(right)}
 
 
-def _reinforced(config: TrainConfig, folder: Path, overrides: Sequence[str]) -> Figures:
+def _reinforced(config: TrainConfig, folder: Path) -> Figures:
     from concertino_train.rl import run_rl
 
     run_rl(config, output=folder, resume=True)
     shape = shape_of(config, [])
     assert shape is not None
-    found = step_figures(folder, shape.parameters, config.trainer.rl.iterations)
+    return step_figures(folder, shape.parameters, config.trainer.rl.iterations)
+
+
+def _planned(overrides: Sequence[str]) -> Figures:
+    """What `concertino train plan` says of this machine, as the settings are."""
     (way, *_) = plan_training(RECIPE, overrides, "rl", read_gpus("here")).ways
-    planned = {
-        "memory": way.memory,
-        "sample_seconds": way.sample_seconds,
-        "update_seconds": way.update_seconds,
-        "sample_rate": way.sample_rate,
-    }
-    return {**found, "planned": planned}
+    seconds = {"sample_seconds": way.sample_seconds, "update_seconds": way.update_seconds}
+    return {"memory": way.memory, "sample_rate": way.sample_rate, **seconds}
 
 
 def step_figures(folder: Path, parameters: int, iterations: int) -> Figures:

@@ -188,7 +188,7 @@ def test_a_model_is_taught_reinforced_and_measured_and_no_stage_is_done_twice(tm
     pytest.importorskip("torch", reason="torch is not installed")
     import gpu_learning
 
-    least = replace(gpu_learning.SIZES["small", False], taught=12, sft_steps=3, rl_steps=2, tests=2)
+    least = replace(gpu_learning.SIZES["small", False], taught=12, sft_steps=3, rl_steps=1, tests=2)
     found = gpu_learning.learn(least, tmp_path, cuda=False)
     assert list(found) == ["machine", "collect", "sft", "before", "rl", "after", "control", "after_control"]
     assert all(found["rl"][name] > 0 for name in ("generated_per_second", "updated_per_second", "reached"))
