@@ -484,3 +484,83 @@ def test_one_text_that_the_memory_cannot_hold_is_refused_with_what_to_do(
     full_above(0, monkeypatch)
     with pytest.raises(UsageError, match=r"one text of 9 tokens and up to 6 more; take a smaller rollout\.context"):
         TransformersPolicy(model, Codec()).generate([Prompt(numbers(9), 6)])
+
+
+# -- turns of a conversation ---------------------------------------------------------------------------------------
+
+
+def turns(policy: TransformersPolicy, first: list[Ids], rounds: int = 3) -> tuple[list[list[Sample]], list[int]]:
+    """Samples of conversations that go on, each with results of its own; tokens that each round read."""
+    contexts, samples, read = list(first), [], []
+    for number in range(rounds):
+        before = policy.work.read_tokens
+        prompts = [Prompt(ids, 12, seed=100 * number + place) for place, ids in enumerate(contexts)]
+        samples.append(policy.generate(prompts))
+        read.append(policy.work.read_tokens - before)
+        contexts = [
+            (*ids, *sample.ids, *numbers(5 + 4 * place, number))
+            for place, (ids, sample) in enumerate(zip(contexts, samples[-1], strict=True))
+        ]
+    return samples, read
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "gpt2", "mistral", "gemma3"])
+def test_the_next_turn_of_conversations_reads_their_new_tokens_alone(kind: str) -> None:
+    system = numbers(60, 7)
+    first = [(*system, *numbers(10 + 9 * place, place)) for place in range(6)]
+    anew, whole = turns(TransformersPolicy(network(kind), Codec(5)), first)
+    policy = TransformersPolicy(network(kind), Codec(5), tokens=4096, kept=None)
+    samples, read = turns(policy, first)
+    assert [[each.ids for each in turn] for turn in samples] == [[each.ids for each in turn] for turn in anew]
+    for turn, other in zip(samples, anew, strict=True):
+        assert max(furthest(one, list(two.logprobs)) for one, two in zip(turn, other, strict=True)) < 1e-4
+    # The token that was sampled last, and the results: five to 25 of them, padded to the longest.
+    assert all(0 < each <= 6 * (1 + 25 + 1) for each in read[1:])
+    assert all(each > 6 * 70 for each in whole[1:])
+
+
+def test_turns_are_read_in_few_passes_and_not_one_by_one(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes: list[int] = []
+    read = lockstep.Network.read
+
+    def counted(self: Any, ids: Any, *more: Any) -> None:
+        passes.append(len(ids))
+        read(self, ids, *more)
+
+    monkeypatch.setattr(lockstep.Network, "read", counted)
+    turns(
+        TransformersPolicy(model, Codec(), tokens=4096, kept=None),
+        [numbers(40 + place, place) for place in range(6)],
+        rounds=2,
+    )
+    assert passes[-1] == 6
+
+
+@pytest.mark.parametrize("how", ["step", "data", "version", "rest"])
+def test_keys_and_values_of_other_weights_are_forgotten(how: str) -> None:
+    changing = network()
+    policy = TransformersPolicy(changing, Codec(), temperature=0.0, tokens=4096, kept=None)
+    (first,) = policy.generate([Prompt(numbers(40), 12)])
+    weight = changing.model.layers[0].self_attn.v_proj.weight
+    if how == "step":
+        with torch.no_grad():
+            weight.mul_(-1)
+    elif how == "data":
+        weight.data.mul_(-1)
+    elif how == "version":
+        policy.version += 1
+    else:
+        policy.rest()
+    prompt = Prompt((*numbers(40), *first.ids, *numbers(5)), 12)
+    before = policy.work.read_tokens
+    (second,) = policy.generate([prompt])
+    assert policy.work.read_tokens - before >= 50
+    (alone,) = TransformersPolicy(changing, Codec(), temperature=0.0).generate([prompt])
+    assert second == alone
+
+
+def test_no_more_tokens_are_kept_than_fit(model: Any) -> None:
+    policy = TransformersPolicy(model, Codec(), kept=100)
+    policy.generate([Prompt(numbers(40, place), 12) for place in range(6)])
+    assert policy._kept is not None
+    assert 0 < policy._kept[1].tokens <= 100

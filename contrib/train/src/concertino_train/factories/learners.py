@@ -223,7 +223,7 @@ def _policy(config: TrainConfig, model: Any, loaded: LoadedPolicy, adapters: Map
 
     own = config.rollout
     more: dict[str, Any] = {"batch": own.batch} if own.batch is not None else {}
-    more["tokens"] = own.batch_tokens
+    more |= {"tokens": own.batch_tokens, "kept": None}
     return TransformersPolicy(
         model,
         loaded.codec,
