@@ -19,7 +19,7 @@ from concertino import Prices, UsageError
 from concertino_train.config.named import make_strategy
 from concertino_train.running.ranks import this_rank, wait_for_everyone
 
-from .models import ADAPTER, LoadedPolicy, check_adapter, save_base
+from .models import ADAPTER, LoadedPolicy, check_adapter, precision_of, save_base
 
 if TYPE_CHECKING:
     from concertino_local.codec import ChatCodec
@@ -223,7 +223,7 @@ def _policy(config: TrainConfig, model: Any, loaded: LoadedPolicy, adapters: Map
 
     own = config.rollout
     more: dict[str, Any] = {"batch": own.batch} if own.batch is not None else {}
-    more["tokens"] = own.batch_tokens
+    more |= {"tokens": own.batch_tokens, "kept": None}
     return TransformersPolicy(
         model,
         loaded.codec,
@@ -231,6 +231,7 @@ def _policy(config: TrainConfig, model: Any, loaded: LoadedPolicy, adapters: Map
         top_p=own.top_p,
         context=own.context_tokens,
         adapters=adapters,
+        precision=precision_of(config),
         **more,
     )
 
