@@ -333,5 +333,7 @@ def _handing_over(model: Any, policy: Any, served: Path) -> Callable[[int], None
                 policy.update(dict(model.named_parameters()) if sharded else model.state_dict())
         # Other ranks sample from the same server, and only once it has the new weights.
         wait_for_everyone()
+        # On all ranks, and in a resumed training too: how old a token is follows from it.
+        policy.version = step - 1
 
     return refresh
