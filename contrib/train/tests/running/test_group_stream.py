@@ -18,6 +18,7 @@ from concertino_train.policies import Prompt, ScriptedPolicy
 from concertino_train.rl import RlResult, run_rl, steps
 from concertino_train.rl.training import algorithm_of, check_rl
 from concertino_train.rollouts import Assignment, Rollout, RolloutEngine, TokenLimits
+from concertino_train.rollouts.engine import Player
 from concertino_train.rollouts.group_stream import GroupStream, StreamSettings
 
 Settings = Callable[..., TrainConfig]
@@ -259,3 +260,27 @@ def test_dynamic_sampling_cannot_be_done_ahead(tiny: Settings) -> None:
 def test_a_server_that_sleeps_while_the_model_is_updated_cannot_sample_then(tiny: Settings) -> None:
     with pytest.raises(UsageError, match=r"rollout\.server\.sleep"):
         check_rl(tiny("trainer.rl.max_staleness=1", "rollout.backend=vllm", "rollout.server.sleep=true"))
+
+
+def test_groups_that_end_before_they_have_begun_leave_no_run_open(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, begun = bench(staleness=2), list[Player]()
+    players = made.engine.players
+
+    def noted(*arguments: Any) -> list[list[Player]]:
+        found = players(*arguments)
+        begun.extend(player for group in found for player in group)
+        return found
+
+    async def fails(step: int) -> Any:
+        raise RuntimeError("at once")
+
+    monkeypatch.setattr(made.engine, "players", noted)
+    monkeypatch.setattr(made.stream, "_ripe", fails)
+    with pytest.raises(RuntimeError, match="at once"):
+        made.engine.wait(made.stream.take(1))
+    assert len(begun) == 12
+    for player in begun:
+        with pytest.raises(UsageError, match="is closed"):
+            player.run.fork("again")
