@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import statistics
 import sys
 import tempfile
@@ -25,8 +26,10 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from concertino import Pool, tool
 from concertino_train.config import load_config
@@ -42,17 +45,26 @@ QUESTIONS, GROUP, CALLS = 2, 4, 2
 LAYERS, HIDDEN, HEADS, CONTEXT = 2, 96, 4, 1536
 WAIT = 0.05
 """Seconds of a call that waits."""
-WORDS = "The place that is asked about lies far off so it has to be looked up first by a call".split()
+WORDS = re.findall(r"\w+", "The place that is asked about lies far off so it has to be looked up first by a call")
 SAID = f'<reasoning>{" ".join(WORDS)}</reasoning>\n<tool_call>{{"name": "look", "arguments": {{"place": "mill"}}}}'
 SAID += "</tool_call>"
 LEARNING_RATE = 1e-7
 """So small that the model keeps saying the same."""
-seconds = 0.0
+
+
+class Call:
+    """What a call takes, in both.
+
+    Attributes:
+        seconds: that it waits.
+    """
+
+    seconds = 0.0
 
 
 async def _looked(place: str) -> str:
-    if seconds:
-        await asyncio.sleep(seconds)
+    if Call.seconds:
+        await asyncio.sleep(Call.seconds)
     return f"{place}: 12"
 
 
@@ -130,6 +142,10 @@ class Times:
         self.sampled.append(self.clock() - self.begun[-1])
         return done
 
+    def weigh(self, prompts: Sequence[Sequence[int]], rest: Sequence[Sequence[int]]) -> None:
+        """Count the tokens of a generation."""
+        self.tokens = sum(map(len, prompts)) / len(prompts), sum(map(len, rest)) / len(rest)
+
     @property
     def generation(self) -> float:
         """Seconds, the median."""
@@ -138,7 +154,7 @@ class Times:
     @property
     def step(self) -> float:
         """Seconds, the median."""
-        return statistics.median(later - one for one, later in zip(self.begun[2:], self.begun[3:], strict=False))
+        return statistics.median(later - one for one, later in pairwise(self.begun[2:]))
 
 
 def make_model(folder: Path) -> None:
@@ -158,7 +174,7 @@ def make_model(folder: Path) -> None:
         # Far from what the layers add.
         model.get_input_embeddings().weight.copy_(embedded * HIDDEN**0.5 * 3)
         head = torch.zeros_like(embedded)
-        for one, following in zip(chain, chain[1:], strict=False):
+        for one, following in pairwise(chain):
             head[following] += 4 * embedded[one]
         model.lm_head.weight = torch.nn.Parameter(head)
     model.save_pretrained(str(folder))
@@ -209,21 +225,12 @@ def ours(folder: Path, home: Path, steps: int, times: Times) -> None:
 
     def measured(self: StepCollector, asked: Sequence[Any], generation: int) -> Any:
         batch = times.of(lambda: collect(self, asked, generation))
-        rows = batch.rows
-        read, written = (sum(len(part) for part in parts) / len(rows) for parts in _parts(rows))
-        times.tokens = read, written
+        times.weigh([row.prompt for row in batch.rows], [row.completion for row in batch.rows])
         return batch
 
     TERMS[Drawn.name] = Drawn
-    StepCollector.__call__ = measured  # type: ignore[method-assign]
-    try:
+    with mock.patch.object(StepCollector, "__call__", measured):
         run_rl(load_config(settings, []))
-    finally:
-        StepCollector.__call__ = collect  # type: ignore[method-assign]
-
-
-def _parts(rows: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    return [row.prompt for row in rows], [row.completion for row in rows]
 
 
 def theirs(folder: Path, home: Path, steps: int, times: Times, prompt: int) -> None:
@@ -240,7 +247,7 @@ def theirs(folder: Path, home: Path, steps: int, times: Times, prompt: int) -> N
     class Measured(GRPOTrainer):
         def _generate(self, prompts: list[Any]) -> Any:
             found = times.of(lambda: super(Measured, self)._generate(prompts))
-            times.tokens = tuple(sum(map(len, part)) / len(prompts) for part in found[:2])  # type: ignore[assignment]
+            times.weigh(found[0], found[1])
             return found
 
     def asked(question: str, filling: int) -> list[dict[str, str]]:
@@ -284,7 +291,6 @@ def theirs(folder: Path, home: Path, steps: int, times: Times, prompt: int) -> N
 
 def rows(quick: bool) -> list[Row]:
     """The figures."""
-    global seconds
     import logging
 
     logging.disable(logging.WARNING)
@@ -293,10 +299,12 @@ def rows(quick: bool) -> list[Row]:
         home = Path(temporary)
         make_model(home / "model")
         for kind, wait, clock in (("calls end at once", 0.0, time.process_time), ("calls wait", WAIT, time.monotonic)):
-            seconds = wait
+            Call.seconds = wait
             mine, other = Times(clock), Times(clock)
             ours(home / "model", home / f"ours {kind}", steps, mine)
+            sys.stderr.write(f"ours, {kind}: {mine.generation:.3f} {mine.step:.3f}\n")
             theirs(home / "model", home / f"theirs {kind}", steps, other, round(mine.tokens[0]))
+            sys.stderr.write(f"TRL, {kind}: {other.generation:.3f} {other.step:.3f}\n")
             share = 2 if wait else 1
             tokens = (f"{read:.0f} + {written:.0f}" for read, written in (mine.tokens, other.tokens))
             note = "tokens of a rollout, prompt + rest: ours {}, TRL {}".format(*tokens)
