@@ -14,9 +14,11 @@ import concertino as ct
 import pytest
 from concertino.rollouts import InProcess, OrderedRuns, Rollouts, RolloutsError, RunOrder, RunResult
 from concertino_ray import RayRuns
+from concertino_ray.ray_runs import Journals
 from rollout_work import Odd, PaidRuns, billed
 
 pytestmark = pytest.mark.slow
+both_ways = pytest.mark.parametrize("journals", ["shared", "streamed"])
 
 
 async def all_of(place: Rollouts, given: Iterable[RunOrder]) -> dict[str, RunResult]:
@@ -104,9 +106,13 @@ def test_a_pool_that_is_another_one_there_is_refused_with_the_difference(nodes: 
         asyncio.run(asyncio.wait_for(main(), 60))
 
 
-def test_a_worker_that_is_thought_dead_and_lives_changes_nothing(nodes: Any, tmp_path: Path) -> None:
+@both_ways
+def test_a_worker_that_is_thought_dead_and_lives_changes_nothing(
+    nodes: Any, tmp_path: Path, journals: Journals
+) -> None:
     async def main() -> dict[str, RunResult]:
-        async with RayRuns(PaidRuns(tmp_path / "log", 0.3), slots=12, silence=2.0) as place:
+        work = PaidRuns(tmp_path / "log", 0.3)
+        async with RayRuns(work, slots=12, silence=2.0, journals=journals) as place:
             running = asyncio.create_task(all_of(place, paid(tmp_path / "traces", 12)))
             await until(lambda: len(billed(tmp_path / "log")) >= 12)
             hand = next(hand for node in place._crew._nodes.values() for hand in node.workers if hand.load)
@@ -132,7 +138,7 @@ def test_a_node_that_does_not_see_the_traces_is_refused(
     monkeypatch.setattr("concertino_ray.ray_runs.write_private", lambda path, data: None)
 
     async def main() -> None:
-        async with RayRuns(PaidRuns(tmp_path / "log")) as place:
+        async with RayRuns(PaidRuns(tmp_path / "log"), journals="shared") as place:
             await all_of(place, paid(tmp_path / "traces", 1))
 
     with pytest.raises(RolloutsError, match=r"traces is not the folder that the driver sees.*that all nodes share"):
@@ -140,9 +146,10 @@ def test_a_node_that_does_not_see_the_traces_is_refused(
     assert not (tmp_path / "log").read_text()
 
 
-def test_nodes_that_die_lose_nothing_and_new_ones_get_work(nodes: Any, tmp_path: Path) -> None:
+@both_ways
+def test_nodes_that_die_lose_nothing_and_new_ones_get_work(nodes: Any, tmp_path: Path, journals: Journals) -> None:
     async def main() -> tuple[dict[str, RunResult], list[Any]]:
-        async with RayRuns(PaidRuns(tmp_path / "log", 0.1), slots=12) as place:
+        async with RayRuns(PaidRuns(tmp_path / "log", 0.1), slots=12, journals=journals) as place:
             running = asyncio.create_task(all_of(place, paid(tmp_path / "killed", 60)))
             for count in (30, 120):
                 await until(lambda count=count: len(billed(tmp_path / "log")) >= count)

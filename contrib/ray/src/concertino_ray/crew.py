@@ -36,6 +36,10 @@ class WorkerLost(Exception):
     """A worker is gone, or counts as gone, and with it what it had under way."""
 
 
+class WorkerApart(Exception):
+    """A worker does not see the folder of the traces, which is the message."""
+
+
 class NodeHealth(NamedTuple):
     """What is seen of a node.
 
@@ -70,7 +74,7 @@ class _Node:
     draining: bool = False
     done: int = 0
     lost: int = 0
-    workers: set[_Hand] = field(default_factory=set)
+    workers: set[Hand] = field(default_factory=set)
 
 
 class Crew:
@@ -91,7 +95,7 @@ class Crew:
         self._watching: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def free(self) -> _Hand:
+    async def free(self) -> Hand:
         """The worker that has the least to do; waits where there is none.
 
         Raises:
@@ -111,13 +115,13 @@ class Crew:
             self._changed.clear()
             await self._changed.wait()
 
-    async def alone(self) -> _Hand:
+    async def alone(self) -> Hand:
         """A new worker, anywhere, that nobody else uses; close it.
 
         Raises:
             WorkerLost: it is gone already.
         """
-        hand = _Hand(self._told, self._env_from, None, lambda _hand: None)
+        hand = Hand(self._told, self._env_from, None, lambda _hand: None)
         try:
             await hand.begin()
         except BaseException:
@@ -189,11 +193,11 @@ class Crew:
                     hand.lose("its node is gone")
 
     def _hire(self, name: str, node: _Node) -> None:
-        hand = _Hand(self._told, self._env_from, name, self._gone)
+        hand = Hand(self._told, self._env_from, name, self._gone)
         node.workers.add(hand)
         self._spawn(self._begun(hand))
 
-    async def _begun(self, hand: _Hand) -> None:
+    async def _begun(self, hand: Hand) -> None:
         try:
             await hand.begin()
         except WorkerLost as lost:
@@ -210,7 +214,7 @@ class Crew:
             self._stillborn = 0
         self._changed.set()
 
-    def _look_at(self, hand: _Hand) -> None:
+    def _look_at(self, hand: Hand) -> None:
         node = self._nodes[hand.node]
         if node.draining and not hand.load:
             self._retire(hand)
@@ -219,11 +223,11 @@ class Crew:
         elif hand.ready:
             hand.listen()
 
-    def _retire(self, hand: _Hand) -> None:
+    def _retire(self, hand: Hand) -> None:
         self._nodes[hand.node].workers.discard(hand)
         self._spawn(hand.close())
 
-    def _gone(self, hand: _Hand) -> None:
+    def _gone(self, hand: Hand) -> None:
         node = self._nodes[hand.node]
         node.lost += hand in node.workers  # one that was retired ended as it should
         node.workers.discard(hand)
@@ -236,11 +240,11 @@ class Crew:
         task.add_done_callback(self._tasks.discard)
 
 
-class _Hand:
+class Hand:
     """One worker, as the driver holds it."""
 
     def __init__(
-        self, told: Mapping[str, Any], env_from: Sequence[str], node: str | None, gone: Callable[[_Hand], None]
+        self, told: Mapping[str, Any], env_from: Sequence[str], node: str | None, gone: Callable[[Hand], None]
     ) -> None:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -261,6 +265,7 @@ class _Hand:
         self.ready = False
         self.heard = time.monotonic()
         self.pid = 0
+        self.apart = False
         self.done = 0
         self._gone = gone
         self._lost = ""
@@ -283,18 +288,18 @@ class _Hand:
         told = _fit(await self._asked(self.actor.begin.remote()))
         self.pid, self.ready, self.heard = told["pid"], True, time.monotonic()
 
-    async def perform(self, order: RunOrder, again: bool, mark: str) -> RunResult:
+    async def perform(self, order: RunOrder, again: bool, mark: str, keeper: Any) -> RunResult:
         """Have it carry out an order. Cancelled, it waits until the run has stopped there, too.
 
         Raises:
-            WorkerLost: it is gone.
-            RolloutsError: it does not see the folder of the traces.
+            WorkerLost: it is gone, or what it did does not count.
+            WorkerApart: it does not see the folder of the traces, and has no keeper.
         """
         if self._lost:
             raise WorkerLost(self._lost)
         result: asyncio.Future[RunResult | None] = asyncio.get_running_loop().create_future()
         self._open[order.id] = result
-        asking = asyncio.ensure_future(self._asked(self.actor.perform.remote(order.to_json(), again, mark)))
+        asking = asyncio.ensure_future(self._asked(self.actor.perform.remote(order.to_json(), again, mark, keeper)))
         asking.add_done_callback(lambda ended: self._ended(result, ended))
         try:
             # Not awaited itself, which a cancellation would reach: its end is still to come then.
@@ -388,4 +393,8 @@ def _fit(told: dict[str, Any]) -> dict[str, Any]:
     if "unfit" in told:
         kind = PoolError if told["kind"] == "PoolError" else RolloutsError
         raise kind(f"a worker of the cluster cannot do this work: {told['unfit']}")
+    if "apart" in told:
+        raise WorkerApart(told["apart"])
+    if "over" in told:
+        raise WorkerLost(told["over"])
     return told

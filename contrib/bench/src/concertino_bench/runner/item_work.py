@@ -20,6 +20,7 @@ from concertino.core.events import CallStarted
 from concertino.core.logs import logger_of
 from concertino.executor import Limits
 from concertino.rollouts import PoolReference, RunOrder, RunResult, Work, run_once
+from concertino.traces.fence import JournalFenced
 
 from concertino_bench.tasks.grade import Grade, Grader, Submission, Verdict
 from concertino_bench.tasks.installed import installed_graders, installed_task_sets
@@ -81,6 +82,9 @@ class ItemWork(Work):
         self.evaluation, self.pool, self.pools = evaluation, pool, pools
         self.graders, self.jury, self.sets = graders, jury, sets
         self.folder, self.home, self.concurrency = folder, home, concurrency
+        # As items name it, wherever traces are written meanwhile; relative where possible, so that both can be moved.
+        relative = folder is not None and folder.is_relative_to(home)
+        self._named = folder.relative_to(home) if folder is not None and relative else folder
         self._chosen = chosen or {}
         self.systems = {system.name: system for system in evaluation.systems}
         # One run may call several members at once; the executor must not be what limits `concurrency` runs.
@@ -132,10 +136,12 @@ class ItemWork(Work):
             run, record = await self._run(order, system, task, pool, world is None)
             async with PoolServices(self.executor, self.jury, f"grading-{order.id}") as desk:
                 grade = await self._grade(task, run, record, world, desk)
-                trace = self._shown(run.path)
+                trace = str(self._named / run.path.name) if self._named is not None and run.path is not None else ""
                 return Item.of_run(
                     key, task, grade, run, pool, graded=desk.usage, trace=trace, record=record, owners=owners
                 )
+        except JournalFenced:
+            raise  # another worker has this run
         except Exception as error:
             logger.debug("%s broke on %s", system.name, task.id, exc_info=True)
             return Item.of_failure(key, task, f"{type(error).__name__}: {error}")
@@ -152,6 +158,8 @@ class ItemWork(Work):
         budget = self.evaluation.budget
         try:
             run, known = await run_once(leader, task.prompt, pool, path, run_id=order.id, budget=budget)
+        except JournalFenced:
+            raise  # another worker has this run
         except ct.TraceError:
             # What is damaged at its head, or of another set-up, is begun anew.
             if path is None or not path.exists():
@@ -186,12 +194,6 @@ class ItemWork(Work):
             eager=system.eager,
             arrange=system.shortlist,
         )
-
-    def _shown(self, path: Path | None) -> str:
-        """The path of a trace, relative to the folder of the results file where possible, so that both can be moved."""
-        if path is None or self.folder is None:
-            return ""
-        return str(path.relative_to(self.home) if path.is_relative_to(self.home) else path)
 
     async def _grade(
         self, task: Task, run: ct.Run, record: ct.Trace | None, world: TaskWorld | None, desk: PoolServices
