@@ -146,6 +146,39 @@ def test_a_node_that_does_not_see_the_traces_is_refused(
     assert not (tmp_path / "log").read_text()
 
 
+def test_workers_that_do_not_see_the_traces_send_them(
+    nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("concertino_ray.ray_runs.write_private", lambda path, data: None)
+
+    async def main() -> dict[str, RunResult]:
+        async with RayRuns(PaidRuns(tmp_path / "log")) as place:
+            return await all_of(place, paid(tmp_path / "traces", 6))
+
+    found = asyncio.run(asyncio.wait_for(main(), 60))
+    assert {each.stop for each in found.values()} == {"answered"}
+    assert {each.trace for each in found.values()} == {str(path) for path in (tmp_path / "traces").iterdir()}
+    assert all(ct.Trace.load(each.trace).finished for each in found.values())
+    check_bill(tmp_path / "log")
+
+
+def test_a_keeper_of_traces_that_dies_costs_time_alone(nodes: Any, tmp_path: Path) -> None:
+    import ray
+
+    async def main() -> dict[str, RunResult]:
+        async with RayRuns(PaidRuns(tmp_path / "log", 0.1), slots=12, journals="streamed") as place:
+            running = asyncio.create_task(all_of(place, paid(tmp_path / "traces", 30)))
+            for count in (30, 90):
+                await until(lambda count=count: len(billed(tmp_path / "log")) >= count)
+                ray.kill(place._keeper, no_restart=False)
+            return await running
+
+    found = asyncio.run(asyncio.wait_for(main(), 60))
+    assert {each.stop for each in found.values()} == {"answered"}
+    assert all(ct.Trace.load(each.trace).finished for each in found.values())
+    check_bill(tmp_path / "log")
+
+
 @both_ways
 def test_nodes_that_die_lose_nothing_and_new_ones_get_work(nodes: Any, tmp_path: Path, journals: Journals) -> None:
     async def main() -> tuple[dict[str, RunResult], list[Any]]:
