@@ -222,3 +222,19 @@ def test_a_drained_node_gets_no_more_orders_and_ends_what_it_has(nodes: Any) -> 
             assert (health.state, health.running, health.lost) == ("draining", 0, 0)
 
     asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_a_node_that_the_cluster_takes_away_soon_is_drained(nodes: Any) -> None:
+    async def main() -> None:
+        async with RayRuns(Odd(), slots=6) as place:
+            await all_of(place, [odd("first")])
+            await until(lambda: sum(node.workers for node in place.health()) >= 2)
+            leaving = next(node for node in place.health() if node.workers)
+            # As `ray drain-node` tells it, which would end the node of another test here.
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("ray._private.state.state.get_draining_nodes", lambda: {leaving.node: 0})
+                await until(lambda: "draining" in [node.state for node in place.health()])
+            await until(lambda: not next(node.workers for node in place.health() if node.node == leaving.node))
+            assert len(await all_of(place, [odd(f"o{n}", give=n) for n in range(6)])) == 6
+
+    asyncio.run(asyncio.wait_for(main(), 60))

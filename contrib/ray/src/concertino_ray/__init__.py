@@ -10,7 +10,8 @@ issued again, and the next worker takes the trace over, so that whoever was thou
 
 from __future__ import annotations
 
-from .crew import NodeHealth
+from concertino.rollouts import NodeHealth
+
 from .ray_runs import RayRuns
 from .words import Cluster, ray_place
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from concertino.core.errors import ConcertinoError, PoolError
 from concertino.core.logs import logger_of
-from concertino.rollouts import RolloutsError, RunOrder, RunResult
+from concertino.rollouts import NodeHealth, RolloutsError, RunOrder, RunResult
 
 from .ray_worker import RayWorker
 
@@ -38,30 +38,6 @@ class WorkerLost(Exception):
 
 class WorkerApart(Exception):
     """A worker does not see the folder of the traces, which is the message."""
-
-
-class NodeHealth(NamedTuple):
-    """What is seen of a node.
-
-    Attributes:
-        node: its id in Ray.
-        host: its address.
-        state: `ready`, `starting`, `draining`, or `gone`.
-        workers: that are ready.
-        running: orders under way.
-        done: orders that have ended there.
-        lost: workers that died there.
-        silent: seconds since the worker was heard that was not heard for the longest time.
-    """
-
-    node: str
-    host: str
-    state: str
-    workers: int
-    running: int
-    done: int
-    lost: int
-    silent: float
 
 
 @dataclass
@@ -164,11 +140,9 @@ class Crew:
     # -- watching ------------------------------------------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        import ray
-
         try:
             while True:
-                self._take_in(await asyncio.to_thread(ray.nodes))
+                self._take_in(*await asyncio.to_thread(_seen))
                 for name, node in self._nodes.items():
                     if node.alive and not node.draining:
                         for _ in range(node.cpus - len(node.workers)):
@@ -180,7 +154,7 @@ class Crew:
             self._failure = RolloutsError(f"the cluster does not answer any more: {type(error).__name__}: {error}")
             self._changed.set()
 
-    def _take_in(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def _take_in(self, rows: Sequence[Mapping[str, Any]], leaving: Container[str]) -> None:
         there = {row["NodeID"]: row for row in rows if row["Alive"]}
         for name, row in there.items():
             if name not in self._nodes:
@@ -191,6 +165,8 @@ class Crew:
                 node.alive = False
                 for hand in list(node.workers):
                     hand.lose("its node is gone")
+            elif name in leaving and not node.draining:
+                self.drain(name)
 
     def _hire(self, name: str, node: _Node) -> None:
         hand = Hand(self._told, self._env_from, name, self._gone)
@@ -387,6 +363,16 @@ class Hand:
             # Its text tells in many lines what is known of the death; the first says what happened.
             said = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise WorkerLost(f"{type(error).__name__}: {said[0] if said else ''}") from None
+
+
+def _seen() -> tuple[list[Mapping[str, Any]], Container[str]]:
+    """The nodes of the cluster, and those that `ray drain-node` or a cloud takes away soon."""
+    import ray
+    from ray._private import state
+
+    # Ray has no public name for it; versions before 2.9 have none at all.
+    draining = getattr(state.state, "get_draining_nodes", dict)
+    return ray.nodes(), draining()
 
 
 def _fit(told: dict[str, Any]) -> dict[str, Any]:

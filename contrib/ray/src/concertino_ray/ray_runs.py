@@ -19,11 +19,11 @@ from typing import Any, Literal, get_args
 
 from concertino.core.errors import UsageError
 from concertino.core.private_files import make_private_folder, write_private
-from concertino.rollouts import Rollouts, RolloutsError, RunOrder, RunResult, Work
+from concertino.rollouts import NodeHealth, Rollouts, RolloutsError, RunOrder, RunResult, Work
 from concertino.rollouts.ordered_work import work_data
 
 from .cluster import connect
-from .crew import Crew, Hand, NodeHealth, WorkerApart, WorkerLost
+from .crew import Crew, Hand, WorkerApart, WorkerLost
 from .journal_keeper import begin_keeper, end_keeper
 from .words import Cluster
 
