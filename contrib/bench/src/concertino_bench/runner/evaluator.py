@@ -30,6 +30,7 @@ from concertino_bench.tasks.system import System
 from concertino_bench.tasks.task import Task, TaskSet
 
 from .evaluation import Evaluation
+from .evaluation_origin import EvaluationOrigin
 from .item_work import ItemWork, item_of, order_of
 from .results_file import ResultsFile
 from .services import choose_graders, grading_pool
@@ -104,6 +105,7 @@ async def evaluate(
     tasks: Sequence[tuple[Task, TaskSet]] | None = None,
     on: str = "",
     env_from: Sequence[str] = (),
+    origin: EvaluationOrigin | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:
     """Run an evaluation, or continue it.
@@ -120,6 +122,8 @@ async def evaluate(
         on: where the runs happen, `local` or `local:4` (worker processes), or a place of a plugin, such as `ray`; in
             this process by default.
         env_from: environment variables that worker processes are given beside harmless ones.
+        origin: how worker processes make evaluation and pool again, where these hold objects that have no name.
+        on_progress: told after every item; and every second where runs happen elsewhere, then without an item.
 
     Raises:
         UsageError: a task set cannot be read, tasks, systems, graders and pool do not fit together, or the file belongs
@@ -161,6 +165,7 @@ async def evaluate(
         executor,
         concurrency,
         chosen,
+        origin,
     )
     async with open_rollouts(on, work, slots=concurrency, env_from=env_from) as rollouts:
         work.check_beginnings(tasks)
