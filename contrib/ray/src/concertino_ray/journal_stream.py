@@ -85,7 +85,8 @@ class JournalStream:
         finally:
             self._leases.pop(lease.token, None)
             self._keeper.end.remote(lease.token)
-            self.clear(lease.order)
+            if all(each.order != lease.order for each in self._leases.values()):  # it may be here again
+                self.clear(lease.order)
 
     def clear(self, order: str) -> None:
         """Remove the copy of an order's trace here."""
