@@ -1,6 +1,6 @@
 // One item, opened: its facts, and its sections of text with marks at the places of format issues.
 
-import { count, el, money, seconds, statusPill } from "./page_parts.js";
+import { count, el, happenedTo, money, seconds, statusPill } from "./page_parts.js";
 
 const OPEN = 1500; // characters up to which a section is open at first, after the first two sections
 
@@ -23,7 +23,7 @@ function factsOf(data, item) {
   if (item.started !== null) facts.push(`began at ${seconds(item.started)}`, `took ${seconds(data.took(item))}`);
   if (item.usd) facts.push(money(item.usd));
   if (item.tokens) facts.push(count(item.tokens, "token"));
-  if (item.retries) facts.push(`repeated ${count(item.retries, "time")}`);
+  facts.push(happenedTo(item));
   if (item.note) facts.push(item.note);
   if (data.critical.has(item.index)) facts.push("on the critical path");
   return facts.filter(Boolean).map((fact) => el("span", {}, fact));
