@@ -35,9 +35,11 @@ class Item:
         status: `waiting`, `running`, or one of the four.
         after: indexes of the calls that it waits for.
         units, calls: of the budget, with everything below it, as `usd` and `tokens` are.
-        marks: what happened to it, as (`retry`, `stall`, `approval`, `approved` or `denied`; seconds since the run began).
+        marks: what happened to it and when, in seconds since the run began: `retry`, `stall`, `approval`, `approved`,
+            `denied`.
         places: of its records in the trace.
         planned: place of its plan, which holds its arguments until it begins; -1 afterwards.
+        arguments: of a call that has not begun; a label is made of them when it is shown.
         version: number of records when it last changed.
     """
 
@@ -61,10 +63,13 @@ class Item:
     after: list[int] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
     planned: int = -1
+    arguments: Any = None
     version: int = 0
 
-    def to_row(self) -> list[Any]:
+    def to_row(self, texts: ShownTexts) -> list[Any]:
         """In the order that `run_data.js` reads."""
+        if self.arguments is not None:
+            self.label, self.arguments = texts.arguments(self.arguments), None
         begun = [self.parent, self.round, self.started, self.ended, self.status]
         used = [round(self.usd, 8), self.tokens, self.units, self.calls]
         told = [self.label, self.error, self.note, *used, self.after, [mark for pair in self.marks for mark in pair]]
@@ -173,9 +178,10 @@ class RunFold:
             self._change(self._request)
         for call in record["calls"]:
             item = self._known({**call, "id": f"{number}.{call['id']}"})
-            item.round, item.label = number, self.texts.arguments(call["arguments"])
+            item.round = number
             # One that was begun before its round was written out has a record of its arguments.
-            item.planned = -1 if item.places else self.count - 1
+            if not item.places:
+                item.planned, item.arguments = self.count - 1, call["arguments"]
             self._change(item)
         for edge in (edges for plan in plans_of([record]).values() for edges in plan_edges(plan)):
             before, then = self._ids[f"{number}.{edge.source}"], self._ids[f"{number}.{edge.target}"]
@@ -186,7 +192,8 @@ class RunFold:
     def _intent(self, record: Record) -> None:
         item = self._touched(record, record["kind"])
         item.started, item.ended, item.status, item.planned = record["at"], None, "running", -1
-        item.label = self.texts.arguments(record.get("arguments"))
+        # As they were run. Nothing is made of those of the plan, which most often are the same.
+        item.label, item.arguments = self.texts.arguments(record.get("arguments")), None
 
     def _result(self, record: Record) -> None:
         item = self._touched(record)
@@ -232,7 +239,7 @@ class RunFold:
                 break
             changed.append(self.items[index])
         changed.sort(key=lambda item: item.index)
-        return {"version": self.count, "head": self.head(), "items": [item.to_row() for item in changed]}
+        return {"version": self.count, "head": self.head(), "items": [item.to_row(self.texts) for item in changed]}
 
     def head(self) -> dict[str, Any]:
         """Everything that is not an item."""

@@ -26,13 +26,9 @@ export class GraphView {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.drawLines());
   }
 
-  get rounds() {
-    return [...new Set(this.data.items.map((item) => item.round))].sort((a, b) => a - b);
-  }
-
   // rows: what a patch changed; the graph is made again only if it shows some of that.
   update(rows) {
-    if (this.round === null) this.round = this.rounds[0] ?? null;
+    if (this.round === null) this.round = this.data.rounds.keys().next().value ?? null;
     if (this.round !== null && rows.some((row) => this.data.items[row[0]].round === this.round)) this.draw();
     else this.head();
   }
@@ -49,7 +45,7 @@ export class GraphView {
   }
 
   step(by) {
-    const rounds = this.rounds;
+    const rounds = [...this.data.rounds.keys()];
     const place = Math.max(0, Math.min(rounds.length - 1, rounds.indexOf(this.round) + by));
     if (rounds.length) [this.round, this.selected] = [rounds[place], -1];
     this.area.scrollTo(0, 0);

@@ -14,8 +14,7 @@ const PAD = 8;
 export function layRound(data, number, opened) {
   const inside = new Map();
   const top = [];
-  for (const item of data.items) {
-    if (item.round !== number) continue;
+  for (const item of data.rounds.get(number) || []) {
     if (item.parent < 0) top.push(item);
     else if (inside.has(item.parent)) inside.get(item.parent).push(item);
     else inside.set(item.parent, [item]);

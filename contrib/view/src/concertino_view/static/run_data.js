@@ -17,6 +17,7 @@ export class RunData {
     this.version = 0;
     this.critical = new Set();
     this.ordered = null;
+    this.byRound = null;
   }
 
   apply(patch) {
@@ -30,6 +31,21 @@ export class RunData {
     this.version = patch.version;
     this.critical = new Set(patch.head.critical);
     this.ordered = null;
+    this.byRound = null;
+  }
+
+  // Items by round, the rounds in their order; what comes before a plan and after the last one has numbers of its own.
+  get rounds() {
+    if (!this.byRound) {
+      const found = new Map();
+      for (const item of this.items) {
+        const among = found.get(item.round);
+        if (among) among.push(item);
+        else found.set(item.round, [item]);
+      }
+      this.byRound = new Map([...found].sort((a, b) => a[0] - b[0]));
+    }
+    return this.byRound;
   }
 
   // The end of everything on record, in seconds since the begin of the run; never 0.

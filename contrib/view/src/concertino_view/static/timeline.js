@@ -46,7 +46,7 @@ export class Timeline {
     if (item && item.started !== null && (item.started > this.to || this.data.endOf(item) < this.from)) {
       const half = (this.to - this.from) / 2;
       this.show(item.started - half, item.started + half);
-    } else this.draw();
+    } else this.paint();
   }
 
   show(from, to) {
@@ -67,30 +67,48 @@ export class Timeline {
   }
 
   draw() {
+    this.picture = null;
+    this.paint();
+  }
+
+  // All bars are drawn once for a view; what is chosen is drawn over that picture.
+  paint() {
     const width = this.node.clientWidth;
     if (!this.placed || !width) return;
+    const ratio = window.devicePixelRatio || 1;
+    const colours = coloursOf(this.node);
+    if (!this.picture) this.picture = this.drawn(width, ratio, colours);
+    [this.canvas.width, this.canvas.height] = [this.picture.width, this.picture.height];
+    this.canvas.style.height = `${this.picture.height / ratio}px`;
+    const pen = this.canvas.getContext("2d");
+    pen.drawImage(this.picture, 0, 0);
+    pen.scale(ratio, ratio);
+    const lane = this.placed.lane.get(this.selected);
+    if (lane !== undefined) this.drawBar(pen, colours, this.data.items[this.selected], lane);
+  }
+
+  drawn(width, ratio, colours) {
     const each = Math.max(2, Math.min(18, Math.floor((MOST_HEIGHT - AXIS) / this.placed.count)));
     const bars = this.placed.count * each + AXIS;
     const height = bars + (this.budget.length ? BUDGET : 0);
-    const ratio = window.devicePixelRatio || 1;
-    this.canvas.width = Math.round(width * ratio);
-    this.canvas.height = Math.round(height * ratio);
-    this.canvas.style.height = `${height}px`;
     Object.assign(this, { each, width });
-    const pen = this.canvas.getContext("2d");
+    const picture = el("canvas");
+    picture.width = Math.round(width * ratio);
+    picture.height = Math.round(height * ratio);
+    const pen = picture.getContext("2d");
     pen.scale(ratio, ratio);
-    const colours = coloursOf(this.node);
     this.drawAxis(pen, colours, bars, height);
-    // What would lie on the pixels of its neighbour is not drawn again; a failure or what is chosen always is.
+    // What would lie on the pixels of its neighbour is not drawn again; a failure always is.
     const reached = new Float64Array(this.placed.count).fill(-1);
     for (const [index, lane] of this.placed.lane) {
       const item = this.data.items[index];
       const right = this.x(this.data.endOf(item));
-      if (right <= reached[lane] + 0.5 && item.status === "OK" && index !== this.selected) continue;
+      if (right <= reached[lane] + 0.5 && item.status === "OK") continue;
       reached[lane] = right;
       this.drawBar(pen, colours, item, lane);
     }
     if (this.budget.length) drawBudget(pen, colours, this.budget, { top: bars, high: BUDGET, wide: width, x: (at) => this.x(at) });
+    return picture;
   }
 
   x(moment) {
