@@ -1,8 +1,8 @@
 """The picture of a run's page in the README of the project: small, and of the page as it is.
 
-The picture is made of a run of the demo: `CONCERTINO_WRITE_PICTURE=1 pytest contrib/view/tests/test_readme_picture.py -m slow`.
-It holds the structure of the page from which it was made, so it is stale when parts of the page come, go or are renamed,
-and not when colours or a font of some machine differ.
+The picture is made of a run of the demo, with `CONCERTINO_WRITE_PICTURE=1 pytest -m slow` and this file. It holds the
+structure of the page from which it was made, so it is stale when parts of the page come, go or are renamed, and not when
+colours or a font of some machine differ.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _PARTS = """(() => {
   for (const each of document.querySelectorAll("#page *")) {
     const told = each.matches("button, [class~=bar] > .pill, [class~=bar] > .dim, footer") ? each.textContent : "";
     if (!each.closest(".row, .boxes, .detail")) {
-      parts.add([each.localName, each.className, each.getAttribute("aria-label") || "", told].join("|").replace(/\\d+/g, "#"));
+      const label = each.getAttribute("aria-label") || "";
+      parts.add([each.localName, each.className, label, told].join("|").replace(/\\d+/g, "#"));
     }
   }
   return [...parts].join("\\n");

@@ -28,6 +28,8 @@ _MODULES = (
     "row_list",
     "budget_lines",
     "timeline",
+    "token_strip",
+    "reward_table",
     "item_detail",
     "round_graph",
     "graph_view",

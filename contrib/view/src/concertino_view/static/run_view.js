@@ -3,6 +3,7 @@
 
 import { itemDetail } from "./item_detail.js";
 import { count, el, HAPPENED, happenedTo, moment, money, seconds, statusPill, STATUSES } from "./page_parts.js";
+import { rewardTable } from "./reward_table.js";
 import { RowList } from "./row_list.js";
 import { FAILED, makeFilter, RunData } from "./run_data.js";
 import { GraphView } from "./graph_view.js";
@@ -87,7 +88,9 @@ class RunView {
 
   take(patch) {
     this.data.apply(patch);
-    this.head.replaceChildren(...headOf(this.data));
+    const opened = this.head.querySelector(".training")?.open;
+    this.head.replaceChildren(...headOf(this.data, this.source.link || (() => null)));
+    if (opened) this.head.querySelector(".training").open = true;
     document.title = `${this.data.head.stop}: ${this.data.head.question.slice(0, 60)}`;
     this.timeline.update();
     this.graph.update(patch.items);
@@ -173,7 +176,7 @@ class RunView {
   }
 }
 
-function headOf(data) {
+function headOf(data, link) {
   const head = data.head;
   const long = head.question.length > TITLE;
   const used = head.usage;
@@ -195,6 +198,7 @@ function headOf(data) {
     head.answer === null ? null : el("pre", { class: "answer", tabindex: 0 }, head.answer),
     el("p", { class: "facts" }, ...facts.filter(Boolean).map((fact) => el("span", {}, fact))),
     budgetOf(head),
+    head.training ? rewardTable(head.training, link) : null,
     el("p", { class: "facts dim" }, ...[["run", head.run], ...head.facts].map(([name, value]) => el("span", {}, `${name} ${value}`))),
   ].filter(Boolean);
 }

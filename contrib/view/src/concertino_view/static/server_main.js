@@ -17,6 +17,7 @@ function sourceOf(id) {
   const base = `/api/runs/${encodeURIComponent(id)}`;
   let version = 0;
   return {
+    link: (other) => `/run/${encodeURIComponent(other)}`,
     start: async () => {
       const patch = await asked(`${base}/data`);
       version = patch.version;
