@@ -3,8 +3,8 @@
     python benchmarks/pages.py [--json] [--quick]
 
 A server of `concertino view` shows a trace that was never open before. Bars: of 10,000 calls, first paint <= 1 s,
-interaction <= 50 ms, <= 2,000 nodes, <= 150 MB of JavaScript's heap; 100,000 calls are on the page in <= 5 s; an event is
-on the page <= 300 ms after it was written; all pages together weigh <= 200 kB.
+interaction <= 50 ms, <= 2,000 nodes, <= 150 MB of JavaScript's heap; 100,000 calls are on the page in <= 5 s; an event
+is on the page <= 300 ms after it was written; all pages together weigh <= 200 kB.
 
 *First paint* is the browser's first contentful paint. *Interaction* is the time from a key to the next frame: a move in
 the list, a jump to its end, the next failure, zoom, another round; the worst of each is given. *Open* is the time from

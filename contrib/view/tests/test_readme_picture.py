@@ -1,8 +1,8 @@
 """The picture of a run's page in the README of the project: small, and of the page as it is.
 
 The picture is made of a run of the demo, with `CONCERTINO_WRITE_PICTURE=1 pytest -m slow` and this file. It holds the
-structure of the page from which it was made, so it is stale when parts of the page come, go or are renamed, and not when
-colours or a font of some machine differ.
+structure of the page from which it was made, so it is stale when parts of the page come, go or are renamed, and not
+when colours or a font of some machine differ.
 """
 
 from __future__ import annotations

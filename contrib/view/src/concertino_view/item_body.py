@@ -1,9 +1,9 @@
 """What one item holds, for the reader who opens it: titled sections of texts, in the order of its records.
 
 A section is `[title, text, marks]`; a mark is `[start, end, message]` and stands for a format issue at its place in the
-text. A section of tokens has a fourth part, `{"read", "logprobs", "ids"}`. Invariants: marks are given only where the text
-is shown exactly as the model wrote it; else they are a section. Ids of tokens, which are the text in another form, are
-given only where nothing of the text is hidden.
+text. A section of tokens has a fourth part, `{"read", "logprobs", "ids"}`. Invariants: marks are given only where the
+text is shown exactly as the model wrote it; else they are a section. Ids of tokens, which are the text in another form,
+are given only where nothing of the text is hidden.
 """
 
 from __future__ import annotations

@@ -2,11 +2,13 @@
 
 import { showDifference } from "./difference_view.js";
 import { el } from "./page_parts.js";
+import { replayForm } from "./replay_form.js";
 import { showRun } from "./run_view.js";
 import { showRuns } from "./runs_view.js";
 
-async function asked(address) {
-  const answer = await fetch(address);
+async function asked(address, body) {
+  const posted = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  const answer = await fetch(address, body ? posted : {});
   const value = await answer.json();
   if (!answer.ok) throw new Error(value.error || answer.statusText);
   return value;
@@ -50,6 +52,11 @@ async function show() {
       await showRun(root, { ...source, start: async () => first, follow: first.head.over ? null : source.follow });
       root.prepend(el("nav", { class: "bar" }, el("a", { href: "/" }, "all runs"),
         el("a", { href: `/api/runs/${encodeURIComponent(name)}/page` }, "save as one file")));
+      const { strategies } = await asked("/api/replay");
+      if (strategies.length && first.head.over) {
+        const ask = (wanted) => asked(`/api/runs/${encodeURIComponent(name)}/replay`, wanted);
+        root.querySelector("header").after(replayForm(strategies, first.head, ask));
+      }
       const wanted = Number(new URLSearchParams(location.search).get("item") ?? -1);
       if (wanted >= 0) root.dispatchEvent(new CustomEvent("go", { detail: wanted }));
     } else if (kind === "compare") {
