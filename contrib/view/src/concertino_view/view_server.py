@@ -13,7 +13,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +26,7 @@ from concertino.core.logs import logger_of
 from concertino.traces import TraceStore
 from concertino.traces.sink import SUFFIX
 
+from .evaluation_list import EvaluationList
 from .replayed_end import known_strategies, replayed_end
 from .run_difference import comparison
 from .run_file import RunFile
@@ -68,15 +69,20 @@ class ViewServer(ThreadingHTTPServer):
         folder: of traces; None for that of the settings.
         port: 0 for a free one.
         replays: whether its pages may have runs replayed.
+        results: results files of evaluations, whose systems are compared.
 
     Raises:
         OSError: the port is taken.
+        UsageError: a results file cannot be read.
     """
 
     daemon_threads = True
 
-    def __init__(self, folder: Path | None = None, port: int = 0, replays: bool = False) -> None:
+    def __init__(
+        self, folder: Path | None = None, port: int = 0, replays: bool = False, results: Sequence[Path] = ()
+    ) -> None:
         self.store = TraceStore(folder)
+        self.evaluations = EvaluationList(results)
         self.replays = replays
         self.replaying = threading.BoundedSemaphore(1)
         self.list = RunList(self.store)
@@ -100,6 +106,7 @@ class ViewServer(ThreadingHTTPServer):
         """
         # The name is compared with those of files, and never made into a path.
         path = next((each for each in self.store.paths() if each.name == name + SUFFIX), None)
+        path = path or self.evaluations.trace(name)
         if path is None:
             raise Refused(HTTPStatus.NOT_FOUND, "there is no such run in the folder")
         with self._lock:
@@ -157,23 +164,36 @@ class _Handler(BaseHTTPRequestHandler):
             return
         head, *parts = [unquote(part) for part in url.path.split("/")[1:]]
         match head, *parts:
-            case ("" | "compare",) | ("run", _):
+            case ("" | "compare" | "evaluations",) | ("run", _):
                 self._send(_SHELL, "text/html; charset=utf-8")
             case "static", name:
                 self._static(name)
-            case "api", "runs":
-                self._json(
-                    {
-                        "folder": self.server.store.folder.name,
-                        "runs": self.server.list.rows(_number(query, "most", 200)),
-                    }
-                )
-            case "api", "replay":
-                self._json({"strategies": known_strategies() if self.server.replays else []})
-            case "api", "compare":
-                self._json(comparison(*(self.server.run_of(query.get(each, "")) for each in ("a", "b"))))
-            case "api", "runs", name, what:
-                self._run(self.server.run_of(name), what, query)
+            case "api", *_:
+                self._data(parts, query)
+            case _:
+                raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
+
+    def _data(self, parts: list[str], query: dict[str, str]) -> None:
+        """Answer what a script of a page asks for."""
+        server = self.server
+        match parts:
+            case ["runs"]:
+                rows = server.list.rows(_number(query, "most", 200))
+                evaluations = len(server.evaluations.files)
+                self._json({"folder": server.store.folder.name, "runs": rows, "evaluations": evaluations})
+            case ["replay"]:
+                self._json({"strategies": known_strategies() if server.replays else []})
+            case ["evaluations"]:
+                self._json(server.evaluations.arms())
+            case ["flips"]:
+                found = server.evaluations.flips(_number(query, "a", 0), _number(query, "b", 1))
+                if found is None:
+                    raise Refused(HTTPStatus.NOT_FOUND, "there is no such evaluation")
+                self._json(found)
+            case ["compare"]:
+                self._json(comparison(*(server.run_of(query.get(each, "")) for each in ("a", "b"))))
+            case ["runs", name, what]:
+                self._run(server.run_of(name), what, query)
             case _:
                 raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
 

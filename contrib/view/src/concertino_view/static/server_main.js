@@ -1,6 +1,7 @@
 // The pages of `concertino view`: the runs, one run, two runs compared.
 
 import { showDifference } from "./difference_view.js";
+import { showEvaluations } from "./evaluations_view.js";
 import { el } from "./page_parts.js";
 import { replayForm } from "./replay_form.js";
 import { showRun } from "./run_view.js";
@@ -61,7 +62,8 @@ async function show() {
       if (wanted >= 0) root.dispatchEvent(new CustomEvent("go", { detail: wanted }));
     } else if (kind === "compare") {
       showDifference(root, await asked(`/api/compare${location.search}`), new URLSearchParams(location.search));
-    } else await showRuns(root, asked);
+    } else if (kind === "evaluations") await showEvaluations(root, asked);
+    else await showRuns(root, asked);
   } catch (error) {
     root.replaceChildren(el("h1", {}, "This cannot be shown"), el("p", { class: "error" }, String(error.message)),
       el("p", {}, el("a", { href: "/" }, "all runs")));
