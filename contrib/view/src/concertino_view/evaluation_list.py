@@ -143,8 +143,12 @@ class EvaluationList:
         return self._texts.line(f"{task} #{sample}" if sample else task)
 
     def _side(self, line: dict[str, Any]) -> list[Any]:
-        """Verdict, answer, reason, and the run."""
-        told = [line.get("verdict", ""), line.get("answer") or line.get("error") or "", line.get("reason", "")]
+        """Verdict, answer as the grader read it, reason, and the run."""
+        # What the grader found says more than the begin of an answer, which may be long.
+        found = line.get("found")
+        answer = ", ".join(map(str, found)) if isinstance(found, list) else ""
+        answer = answer or line.get("answer") or line.get("error") or ""
+        told = [line.get("verdict", ""), answer, line.get("reason", "")]
         return [*map(self._texts.line, told), line["trace"]]
 
 
