@@ -1,7 +1,10 @@
 """What a client asked for, kept beside the trace of its run.
 
-Invariant: it is on the disk before the run begins, so a run of this server can be resumed, joined and told again by
-any later process. It holds no key of a client, and known secrets are hidden in it as in a trace.
+A run that was suspended goes on with another request, which brings what its calls waited for: results of the client's
+tools, decisions about others. Each such request begins a *part* of the run. It stands in the record of the first one.
+
+Invariant: a request is on the disk before its run begins or goes on, so a run of this server can be resumed, joined
+and told again by any later process. It holds no key of a client, and known secrets are hidden in it as in a trace.
 """
 
 from __future__ import annotations
@@ -36,6 +39,11 @@ class RequestRecord:
         input: of a response: the items.
         schema: of the answer.
         closed: the client has cancelled it, so no later start of the server resumes it.
+        tools: of the client, by `read_tools`.
+        after: of a part: the number of the record behind which it begins.
+        given: of a part: what calls of the client's tools returned, by the id of the call.
+        decided: of a part: whether calls that need approval may be made, by the id of the call.
+        parts: of the first request: those that followed.
     """
 
     owner: str
@@ -53,6 +61,21 @@ class RequestRecord:
     metadata: Mapping[str, str] = field(default_factory=dict)
     schema: Mapping[str, Any] | None = None
     closed: bool = False
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    after: int = -1
+    given: Mapping[str, str] = field(default_factory=dict)
+    decided: Mapping[str, bool] = field(default_factory=dict)
+    parts: tuple[RequestRecord, ...] = ()
+
+    @property
+    def latest(self) -> RequestRecord:
+        """The request with which the run was begun, or with which it went on last."""
+        return self.parts[-1] if self.parts else self
+
+    @property
+    def returned(self) -> dict[str, str]:
+        """What all calls of the client's tools returned so far."""
+        return {call_id: text for part in self.parts for call_id, text in part.given.items()}
 
     def write(self, trace: Path) -> None:
         """Keep it.
@@ -74,7 +97,8 @@ class RequestRecord:
         """
         path = record_beside(trace)
         try:
-            return cls(**json.loads(path.read_bytes()))
+            data = json.loads(path.read_bytes())
+            return cls(**{**data, "parts": tuple(cls(**part) for part in data.get("parts", ()))})
         except FileNotFoundError:
             raise TraceError(f"{trace}: no server began this run") from None
         except (ValueError, TypeError) as error:

@@ -10,21 +10,22 @@ from starlette.requests import Request
 from starlette.types import ASGIApp
 
 from .api_error import ApiError
+from .client_tools import call_key, read_tools
 from .event_stream import PING, EventStream, JsonAnswer, LateAnswer
 from .request_reader import Conversation, flag, read_messages, read_schema, refuse_fields
+from .request_record import RequestRecord
 from .response_wire import ResponseStream, response_now
 from .run_hub import ServedRun
-from .run_story import RunStory
 from .serving import Serving, run_headers
 
 _REFUSED = {
-    "tools": "tools of a client are not called by this server; those of the pool are",
     "conversation": "conversations are not kept; give previous_response_id",
     "prompt": "there are no stored prompts; give instructions",
 }
 _MOST_TURNS = 500
-_PASSED_OVER = ("mcp_call", "mcp_list_tools", "reasoning")
+_PASSED_OVER = ("mcp_call", "mcp_list_tools", "mcp_approval_request", "reasoning")
 """Items of earlier answers that a client sends back: what they said, the answers said too."""
+_ANSWERS = ("function_call_output", "mcp_approval_response")
 
 
 async def create(serving: Serving, request: Request) -> ASGIApp:
@@ -60,13 +61,13 @@ async def delete(serving: Serving, request: Request) -> ASGIApp:
     """Remove a response with its trace."""
     run = _found(serving, request)
     await serving.hub.delete(run)
-    return JsonAnswer({"id": run.id, "object": "response", "deleted": True})
+    return JsonAnswer({"id": run.answer_id, "object": "response", "deleted": True})
 
 
 async def input_items(serving: Serving, request: Request) -> ASGIApp:
     """What was sent, the last first."""
     run = _found(serving, request)
-    items = [_shown(run.id, place, item) for place, item in enumerate(run.request.input)]
+    items = [_shown(run.answer_id, place, item) for place, item in enumerate(run.request.input)]
     if request.query_params.get("order", "desc") != "asc":
         items.reverse()
     names = [item["id"] for item in items]
@@ -83,15 +84,15 @@ def _found(serving: Serving, request: Request) -> ServedRun:
 
 
 def _now(run: ServedRun) -> dict[str, Any]:
-    return response_now(run.id, run.request, run.so_far(), over=run.live is None or run.live.over)
+    return response_now(run.answer_id, run.request, run.so_far(), over=run.over)
 
 
 async def _whole(run: ServedRun) -> dict[str, Any]:
-    return response_now(run.id, run.request, await run.moments(), over=True)
+    return response_now(run.answer_id, run.request, await run.moments(), over=True)
 
 
 async def _frames(run: ServedRun, after: int) -> AsyncIterator[bytes]:
-    stream = ResponseStream(run.id, run.request)
+    stream = ResponseStream(run.answer_id, run.request)
     async for moments in run.follow():
         if moments:
             yield "".join(frame.text for frame in stream.take(moments) if frame.number > after).encode()
@@ -110,7 +111,13 @@ def _read(serving: Serving, body: dict[str, Any], owner: str) -> tuple[dict[str,
         raise ApiError(400, "text: expected an object with a format", param="text")
     instructions, previous = _text(body, "instructions"), _text(body, "previous_response_id")
     items = _items(body.get("input"))
-    asked = read_messages([*_earlier(serving, previous, owner), *items], "input")
+    goes_on = bool(items) and items[-1].get("type") in _ANSWERS
+    earlier = [] if goes_on else _earlier(serving, previous, owner)
+    asked = read_messages([_as_message(item) for item in (*earlier, *items)], "input")
+    if asked.answers is not None and previous and previous.partition(".")[0] != asked.answers.run_id:
+        raise ApiError(
+            400, "the results are for calls of another response than previous_response_id", param="previous_response_id"
+        )
     fields = {
         "streams": flag(body, "stream"),
         "background": flag(body, "background"),
@@ -118,6 +125,7 @@ def _read(serving: Serving, body: dict[str, Any], owner: str) -> tuple[dict[str,
         "instructions": "\n\n".join(filter(None, (instructions, asked.instructions))),
         "previous": previous,
         "metadata": _metadata(body.get("metadata")),
+        "tools": read_tools(body),
         "schema": read_schema(form.get("format"), "text.format"),
     }
     return fields, asked
@@ -133,10 +141,23 @@ def _items(given: Any) -> list[dict[str, Any]]:
         kind = item.get("type", "message") if isinstance(item, dict) else None
         if kind in _PASSED_OVER:
             continue
-        if kind != "message":
+        if kind not in ("message", "function_call", *_ANSWERS):
             raise ApiError(400, f"input[{place}]: {str(kind)[:40]!r}; expected a message", param=f"input[{place}]")
         found.append(item)
     return found
+
+
+def _as_message(item: dict[str, Any]) -> dict[str, Any]:
+    """An item as the message of a chat that says the same."""
+    match item:
+        case {"type": "function_call"}:
+            return {"role": "assistant", "content": None}
+        case {"type": "function_call_output"}:
+            return {"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output")}
+        case {"type": "mcp_approval_response"}:
+            key, approve = item.get("approval_request_id"), flag(item, "approve")
+            return {"role": "tool", "tool_call_id": key, "content": "", "approve": approve}
+    return item
 
 
 def _earlier(serving: Serving, previous: str, owner: str) -> list[dict[str, Any]]:
@@ -148,14 +169,16 @@ def _earlier(serving: Serving, previous: str, owner: str) -> list[dict[str, Any]
         run = serving.hub.get(previous, owner)
         if run.live is not None:
             raise ApiError(400, f"the response {run.id} is still under way", param="previous_response_id")
-        story = RunStory()
-        for moment in run.so_far():
-            for _ in story.take(moment):
-                pass
+        story = run.story()
+        if story.suspended and run.until is None:
+            waiting = ", ".join(call_key(run.id, call_id) for call_id in story.waiting)
+            why = f"the response {run.answer_id} waits for {waiting}; send the results or decisions as the last items"
+            raise ApiError(400, why, param="input")
         said = story.answer or f"(no answer: {story.stop})"
-        sent = [item for item in run.request.input if item.get("role") not in ("system", "developer")]
+        asked = RequestRecord.read(run.trace)
+        sent = [item for item in asked.input if item.get("role") not in ("system", "developer")]
         turns = [*sent, {"role": "assistant", "content": said}, *turns]
-        previous = run.request.previous
+        previous = asked.previous
     raise ApiError(400, f"more than {_MOST_TURNS} responses follow each other", param="previous_response_id")
 
 
@@ -180,9 +203,12 @@ def _metadata(given: Any) -> dict[str, str]:
 
 def _shown(run_id: str, place: int, item: Mapping[str, Any]) -> dict[str, Any]:
     """An item as it was sent, with what the official client expects of one."""
+    name = f"{run_id}.input.{place}"
+    if item.get("type", "message") != "message":
+        return {"status": "completed", **item, "id": name}
     content = item.get("content")
     role = str(item.get("role"))
     if isinstance(content, str):
         part = {"type": "output_text", "annotations": []} if role == "assistant" else {"type": "input_text"}
         content = [{**part, "text": content}]
-    return {"id": f"{run_id}.input.{place}", "type": "message", "role": role, "status": "completed", "content": content}
+    return {"id": name, "type": "message", "role": role, "status": "completed", "content": content}

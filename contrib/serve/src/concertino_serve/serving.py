@@ -1,7 +1,8 @@
 """What all routes share: the settings, the keys, the runs, and how a request becomes a run.
 
 Invariant: a request that repeats one joins its run. That it repeats one is said by an idempotency key, or by the
-official client, which sends the same body again with a count.
+official client, which sends the same body again with a count. A request with answers for calls needs neither: the
+calls say it.
 """
 
 from __future__ import annotations
@@ -86,6 +87,8 @@ class Serving:
             created=int(time.time()),
             **fields,
         )
+        if asked.answers is not None:
+            return await self.hub.go_on(record, asked.answers)
         return await self._joined(request, record, bool(key)) or await self.hub.begin(record, asked)
 
     async def _joined(self, request: Request, record: RequestRecord, named: bool) -> ServedRun | None:
