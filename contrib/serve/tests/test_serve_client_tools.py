@@ -1,9 +1,12 @@
-"""Tools that clients supply, and calls that wait for a decision: a run stops for them, and another request resumes it."""
+"""Tools that clients supply, and calls that wait for a decision: a run stops for them, and goes on by a request."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,7 @@ from .test_serve_chat import folded as folded_chat
 from .test_serve_chat import frames_of
 from .test_serve_responses import events_of, folded
 
+EXAMPLE = Path(__file__).parents[3] / "docs/examples/serve/client_tool.py"
 ASK: Any = [{"role": "user", "content": "Shall I buy kiwis?"}]
 FUNCTION = {
     "name": "weather",
@@ -118,6 +122,17 @@ async def test_the_streams_of_both_requests_add_up_to_the_plain_objects_and_read
 async def plain_chat(here: Here, answer_id: str) -> Any:
     run = here.app.serving.hub.get(answer_id, "")
     return completion(run.answer_id, run.request, await run.moments())
+
+
+@pytest.mark.slow
+async def test_the_example_of_the_page_makes_the_call_that_it_is_given(tmp_path: Path) -> None:
+    async with served(settings_of(tmp_path, Scripted(calls_both))) as here:
+        environment = {**os.environ, "OPENAI_BASE_URL": f"{here.url}/v1", "OPENAI_API_KEY": "none"}
+        asked = await asyncio.create_subprocess_exec(
+            sys.executable, EXAMPLE, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        said, wrong = await asked.communicate()
+    assert said.decode().splitlines() == ["call: weather today: sunny", f"answer: {ANSWER}"], wrong
 
 
 @pytest.mark.parametrize("stateless", [False, True])

@@ -64,7 +64,7 @@ class Killed:
             with contextlib.suppress(TraceError):  # killed before its first record
                 trace = Trace.load(path)
                 if list(trace.of_kind("result")):
-                    found.add(trace.question.removeprefix("I am ").rstrip("."))
+                    found.add(trace.question.removeprefix("I am ").partition(".")[0])
         return found
 
     async def read(self, who: str, most: int | None = None) -> bytes:
@@ -149,6 +149,61 @@ async def test_a_stream_goes_on_where_a_kill_broke_it(tmp_path: Path) -> None:
     assert server.calls() == ["client-1 begins", "client-1 ends"]
 
 
+async def ask_back(server: Killed, who: str) -> str:
+    """The answer of a run that calls its client's tool; the client comes back until it has it."""
+    talk: list[Any] = [{"role": "user", "content": f"I am {who}. Call me back."}]
+    function = {"name": "local", "parameters": {"type": "object", "properties": {"who": {"type": "string"}}}}
+    headers = {"idempotency-key": who}
+    while True:
+        body = {"model": "helper", "messages": talk, "tools": [{"type": "function", "function": function}]}
+        try:
+            async with httpx2.AsyncClient(verify=False, timeout=30) as client:
+                answer = await client.post(f"{server.url}/v1/chat/completions", json=body, headers=headers)
+        except httpx2.TransportError:
+            await asyncio.sleep(0.05)
+            continue
+        if answer.status_code != 200:
+            assert answer.status_code in (409, 503), answer.content
+            await asyncio.sleep(0.05)
+            continue
+        message = answer.json()["choices"][0]["message"]
+        if "tool_calls" not in message:
+            return str(message["content"])
+        assert [call["function"]["name"] for call in message["tool_calls"]] == ["local"]
+        results = [{"role": "tool", "tool_call_id": call["id"], "content": "here"} for call in message["tool_calls"]]
+        talk, headers = [*talk, message, *results], {}
+
+
+async def killed_between(folder: Path, clients: int, points: list[float]) -> None:
+    """Kill it while runs wait for their clients, and while they go on."""
+    server = Killed(folder)
+    await server.start()
+    names = [f"client-{number}" for number in range(clients)]
+    tasks = [asyncio.create_task(ask_back(server, who)) for who in names]
+    paid: list[tuple[int, set[str]]] = []
+    try:
+        for seconds in points:
+            await asyncio.sleep(seconds)
+            server.stop(signal.SIGKILL)
+            paid.append((len(server.calls()), server.paid()))
+            await server.start()
+        found = await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        server.stop(signal.SIGTERM)
+    assert found == [f"{who}: {WORDS}" for who in names]
+    assert len(list((folder / "traces").glob("*.trace.jsonl"))) == clients
+    for until, known in paid:
+        begun = {line.removesuffix(" begins") for line in server.calls()[until:] if line.endswith("begins")}
+        assert not begun & known, "a call whose result was on record was made again"
+
+
+@pytest.mark.slow
+async def test_a_run_that_waits_for_its_client_outlives_a_kill(tmp_path: Path) -> None:
+    await killed_between(tmp_path, 3, [0.3, 0.3])
+
+
 @pytest.mark.slow
 async def test_a_run_that_had_not_begun_when_the_server_was_killed_hides_no_run_that_had(tmp_path: Path) -> None:
     server = Killed(tmp_path)
@@ -195,3 +250,12 @@ async def test_a_server_that_is_killed_again_and_again_loses_nothing(tmp_path: P
         folder = tmp_path / str(round_)
         folder.mkdir()
         await killed_under(folder, 20, [chance.uniform(0.02, 0.4) for _ in range(5)])
+
+
+@pytest.mark.soak
+async def test_runs_that_wait_for_their_clients_outlive_kills(tmp_path: Path) -> None:
+    chance = random.Random(1)
+    for round_ in range(KILLS // 5):
+        folder = tmp_path / str(round_)
+        folder.mkdir()
+        await killed_between(folder, 10, [chance.uniform(0.02, 0.4) for _ in range(5)])

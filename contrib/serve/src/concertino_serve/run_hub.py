@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from concertino import Budget, Executor, Orchestrator, RunHandle, Runs
@@ -32,90 +32,13 @@ from .key_ring import Held, KeyRing
 from .request_reader import Conversation
 from .request_record import RequestRecord, record_beside
 from .run_moments import LiveRun, Moment, moments_on_disk
-from .run_story import RunStory
 from .serve_settings import Preset, ServeSettings
+from .served_run import ServedRun
 
-HEARTBEAT = 10.0
-"""Seconds without news after which a stream sends a sign of life."""
 _DIGITS = 16
 """Hexadecimal digits of a digest at the end of the id of its run."""
 _MOST_KNOWN = 10_000
-_LOOK = 0.2
 logger = logger_of("serve")
-
-
-@dataclass(eq=False)
-class ServedRun:
-    """A run, or a part of one, for one request.
-
-    Attributes:
-        live: it while it is under way here; None if it is not.
-        part: 0 for what the first request began, then those with which it went on.
-        until: the number of the record that ends an earlier part; None for the last part.
-    """
-
-    id: str
-    trace: Path
-    request: RequestRecord
-    live: LiveRun | None
-    part: int = 0
-    until: int | None = None
-
-    @property
-    def answer_id(self) -> str:
-        """The id of what the client gets: the run's own for its first part."""
-        return f"{self.id}.{self.part}" if self.part else self.id
-
-    @property
-    def over(self) -> bool:
-        """Whether it is no longer under way here."""
-        return self.until is not None or self.live is None or self.live.over
-
-    async def follow(self, heartbeat: float = HEARTBEAT) -> AsyncIterator[list[Moment]]:
-        """Its moments from the beginning; an empty list where nothing happens for a while."""
-        if self.live is not None:
-            async for news in self.live.follow(heartbeat):
-                mine = self._mine(news)
-                yield mine
-                if len(mine) < len(news):
-                    return
-            return
-        while self.until is None:
-            if not is_being_written(self.trace):
-                break
-            await asyncio.sleep(_LOOK)  # another process runs it
-            yield []
-        yield self._mine(moments_on_disk(self.trace))
-
-    async def moments(self) -> list[Moment]:
-        """All of them, once it is over."""
-        if self.live is not None:
-            if self.until is None:
-                await self.live.until_over()
-            return self._mine(self.live.moments)
-        found: list[Moment] = []
-        async for news in replace(self, live=None).follow():
-            found = news
-        return found
-
-    def so_far(self) -> list[Moment]:
-        """Those that there are now."""
-        return self._mine(self.live.moments if self.live is not None else moments_on_disk(self.trace))
-
-    def story(self) -> RunStory:
-        """What is known of it now."""
-        story = RunStory.of(self.request)
-        story.take_all(self.so_far())
-        return story
-
-    def _mine(self, moments: list[Moment]) -> list[Moment]:
-        """Without those of later parts."""
-        if self.until is None:
-            return list(moments)
-        for place, moment in enumerate(moments):
-            if isinstance(moment, dict) and moment["n"] > self.until:
-                return moments[:place]
-        return list(moments)
 
 
 class RunHub:
@@ -377,7 +300,7 @@ class RunHub:
 
     @staticmethod
     def _decisions(trace: Path, first: RequestRecord) -> dict[str, Decision | bool]:
-        """What was decided about calls that still wait; a call of the client's is made with the result that it brought."""
+        """What was decided about calls that still wait; one of the client's is made with the result that it brought."""
         latest = first.latest
         known = {**latest.decided, **dict.fromkeys(latest.given, True)}
         return {call_id: known[call_id] for call_id in Overview.of(trace).pending if call_id in known}
