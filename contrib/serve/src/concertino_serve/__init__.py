@@ -2,8 +2,9 @@
 
     serve_settings  the settings file             api_error       what a client is told of an error
     request_record  what a client asked for       request_reader  from a body to a question
-    told_text       pieces of answers, as told    run_moments     what happened in a run, live or from disk
-    run_story       the fold over the moments     served_run      a run as one request sees it
+    side_prompts    titles, tags and such         run_moments     what happened in a run, live or from disk
+    told_text       pieces of answers, as told    served_run      a run as one request sees it
+    run_story       the fold over the moments
     client_tools    tools that clients supply     call_answers    what their calls returned
     run_hub         the runs of this server
     chat_wire       chat completions              response_wire   responses

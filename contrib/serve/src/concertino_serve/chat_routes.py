@@ -16,6 +16,7 @@ from .event_stream import PING, EventStream, LateAnswer
 from .request_reader import Conversation, flag, read_messages, read_schema, refuse_fields
 from .run_hub import ServedRun
 from .serving import Serving, run_headers
+from .side_prompts import is_side_prompt
 
 _REFUSED = {
     "functions": "give tools instead",
@@ -45,6 +46,7 @@ def _read(body: dict[str, Any], owner: str) -> tuple[dict[str, Any], Conversatio
         "schema": read_schema(body.get("response_format"), "response_format"),
         "instructions": asked.instructions,
         "tools": read_tools(body),
+        "side": is_side_prompt(body),
     }
     return fields, asked
 

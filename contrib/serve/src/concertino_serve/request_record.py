@@ -39,6 +39,7 @@ class RequestRecord:
         input: of a response: the items.
         schema: of the answer.
         closed: the client has cancelled it, so no later start of the server resumes it.
+        side: it is a side prompt.
         tools: of the client, by `read_tools`.
         after: of a part: the number of the record behind which it begins.
         given: of a part: what calls of the client's tools returned, by the id of the call.
@@ -61,6 +62,7 @@ class RequestRecord:
     metadata: Mapping[str, str] = field(default_factory=dict)
     schema: Mapping[str, Any] | None = None
     closed: bool = False
+    side: bool = False
     tools: list[dict[str, Any]] = field(default_factory=list)
     after: int = -1
     given: Mapping[str, str] = field(default_factory=dict)

@@ -69,7 +69,7 @@ class RunHub:
         Raises:
             ApiError: there is no room for it, or it cannot be.
         """
-        preset = self.settings.presets[request.preset]
+        preset = self.settings.presets[request.preset].for_request(request.side)
         leader = self._leader(preset, request)
         held = self.ring.admit(request.owner, preset)
         run_id = f"{new_run_id()}-{request.digest[:_DIGITS]}"
@@ -273,6 +273,7 @@ class RunHub:
         preset = self.settings.presets.get(first.preset)
         if preset is None:
             raise TraceError(f"the preset {first.preset!r} is not served any more")
+        preset = preset.for_request(first.side)
         trace, latest = self.runs.store.path_for(run_id), first.latest
         budget = Budget(**first_record(trace).get("setup", {}).get("budget", {}))
         live = LiveRun(trace, tells_text=first.schema is None)
