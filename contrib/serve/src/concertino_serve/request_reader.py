@@ -32,12 +32,14 @@ class Conversation:
         history: the earlier turns.
         instructions: the system messages.
         answers: for calls of a suspended run, which goes on; nothing else is asked then.
+        blocked: why no run may begin, unless the request joins one.
     """
 
     question: list[Part]
     history: list[Message]
     instructions: str
     answers: CallAnswers | None = None
+    blocked: ApiError | None = None
 
 
 def read_messages(messages: Any, name: str = "messages") -> Conversation:

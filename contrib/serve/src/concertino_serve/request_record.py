@@ -38,6 +38,7 @@ class RequestRecord:
         background: it goes on without a client.
         input: of a response: the items.
         schema: of the answer.
+        conversation: of a response: the one that it belongs to.
         closed: the client has cancelled it, so no later start of the server resumes it.
         side: it is a side prompt.
         tools: of the client, by `read_tools`.
@@ -59,6 +60,7 @@ class RequestRecord:
     input: list[dict[str, Any]] = field(default_factory=list)
     instructions: str = ""
     previous: str = ""
+    conversation: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     schema: Mapping[str, Any] | None = None
     closed: bool = False

@@ -81,6 +81,7 @@ class ResponseStream:
         return {
             "id": self._id,
             "object": "response",
+            "conversation": {"id": request.conversation} if request.conversation else None,
             "created_at": request.created,
             "status": status,
             "background": request.background,

@@ -252,6 +252,7 @@ class RunHub:
             instructions=first.instructions,
             schema=first.schema,
             tools=first.tools,
+            conversation=request.conversation or first.conversation,
             given=answers.given,
             decided=answers.decided,
             after=answers.check(now.story()),

@@ -12,11 +12,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from starlette.requests import Request
 
 from .api_error import ApiError
+from .conversation_store import ConversationStore
 from .gate import read_body
 from .key_ring import KeyRing
 from .request_reader import Conversation
@@ -42,6 +44,11 @@ class Serving:
     hub: RunHub
     statuses: Counter[int] = field(default_factory=Counter)
     began: int = field(default_factory=lambda: int(time.time()))
+
+    @cached_property
+    def conversations(self) -> ConversationStore:
+        """What clients keep beside their runs."""
+        return ConversationStore(self.hub.runs.store.folder)
 
     def owner(self, request: Request) -> str:
         """The client of a request.
@@ -89,7 +96,10 @@ class Serving:
         )
         if asked.answers is not None:
             return await self.hub.go_on(record, asked.answers)
-        return await self._joined(request, record, bool(key)) or await self.hub.begin(record, asked)
+        joined = await self._joined(request, record, bool(key))
+        if joined is None and asked.blocked is not None:
+            raise asked.blocked
+        return joined or await self.hub.begin(record, asked)
 
     async def _joined(self, request: Request, record: RequestRecord, named: bool) -> ServedRun | None:
         count = request.headers.get("x-stainless-retry-count", "0")

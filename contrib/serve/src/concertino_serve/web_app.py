@@ -5,6 +5,8 @@
     GET  /v1/responses/{id}, /v1/responses/{id}/input_items
     POST /v1/responses/{id}/cancel   DELETE /v1/responses/{id}
     GET  /, /static/{name}           GET  /v1/responses/{id}/trace
+    POST /v1/conversations           GET, POST, DELETE /v1/conversations/{id}
+    GET, POST /v1/conversations/{id}/items             GET, DELETE /v1/conversations/{id}/items/{item}
 
 Invariant: a route reads its request, asks the hub, and sends what a wire makes of the story; it decides nothing about a
 run.
@@ -23,7 +25,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from . import chat_page, response_routes
+from . import chat_page, conversation_routes, response_routes
 from .api_error import ApiError
 from .chat_routes import chat
 from .event_stream import JsonAnswer
@@ -68,6 +70,14 @@ def application_of(settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK) -
         _route("/v1/responses/{name}", response_routes.delete, serving, "DELETE"),
         _route("/v1/responses/{name}/cancel", response_routes.cancel, serving, "POST"),
         _route("/v1/responses/{name}/trace", chat_page.trace, serving),
+        _route("/v1/conversations", conversation_routes.create, serving, "POST"),
+        _route("/v1/conversations/{name}", conversation_routes.read, serving),
+        _route("/v1/conversations/{name}", conversation_routes.update, serving, "POST"),
+        _route("/v1/conversations/{name}", conversation_routes.delete, serving, "DELETE"),
+        _route("/v1/conversations/{name}/items", conversation_routes.items, serving),
+        _route("/v1/conversations/{name}/items", conversation_routes.add_items, serving, "POST"),
+        _route("/v1/conversations/{name}/items/{item}", conversation_routes.item, serving),
+        _route("/v1/conversations/{name}/items/{item}", conversation_routes.delete_item, serving, "DELETE"),
         _route("/", chat_page.page, serving),
         _route("/static/{name}", chat_page.page, serving),
         _route("/v1/responses/{name}/input_items", response_routes.input_items, serving),
