@@ -19,6 +19,7 @@ from concertino.core.approval import Decision
 from concertino.core.errors import ConcertinoError, TraceError
 from concertino.core.logs import logger_of
 from concertino.runs.orchestrator import new_run_id
+from concertino.runs.setup import RESUMABLE
 from concertino.traces.journal_lock import is_being_written
 from concertino.traces.overview import Overview
 from concertino.traces.records import first_record
@@ -59,17 +60,28 @@ class RunHub:
         self.stopping = False
         self._live: dict[str, tuple[LiveRun, RunHandle]] = {}
         self._resuming: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._began_with: dict[str, Preset] = {}
         self._digests = Digests(self.runs.store.folder)
+
+    def swap(self, settings: ServeSettings) -> None:
+        """Serve other presets from now on. Runs keep those that they began with."""
+        known = self.settings.presets
+        # An equal one stays the same object, with all that an executor has made ready for it.
+        presets = {name: known[name] if known.get(name) == new else new for name, new in settings.presets.items()}
+        self.settings = replace(self.settings, presets=presets, files=settings.files)
 
     # -- beginning -------------------------------------------------------------------------------------------------
 
-    async def begin(self, request: RequestRecord, asked: Conversation) -> ServedRun:
+    async def begin(self, request: RequestRecord, asked: Conversation, preset: Preset | None = None) -> ServedRun:
         """Begin the run of a request.
+
+        Args:
+            preset: as it was when the request came; by default as it is now.
 
         Raises:
             ApiError: there is no room for it, or it cannot be.
         """
-        preset = self.settings.presets[request.preset].for_request(request.side)
+        preset = (preset or self.settings.presets[request.preset]).for_request(request.side)
         leader = self._leader(preset, request)
         held = self.ring.admit(request.owner, preset)
         run_id = f"{new_run_id()}-{request.digest[:_DIGITS]}"
@@ -96,7 +108,7 @@ class RunHub:
                 raise ApiError(400, str(error), code="invalid_request") from error
             raise
         self.counts["begun", preset.name] += 1
-        self._keep(run_id, live, handle, held)
+        self._keep(run_id, live, handle, held, preset)
         return ServedRun(run_id, trace, request, live)
 
     def _forget(self, run_id: str, trace: Path) -> None:
@@ -117,14 +129,19 @@ class RunHub:
         except ConcertinoError as error:
             raise ApiError(400, str(error), code="invalid_request") from error
 
-    def _keep(self, run_id: str, live: LiveRun, handle: RunHandle, held: Held) -> None:
+    def _keep(self, run_id: str, live: LiveRun, handle: RunHandle, held: Held, preset: Preset) -> None:
         self._live[run_id] = live, handle
+        self._began_with[run_id] = preset
+        if len(self._began_with) > _MOST_KNOWN:
+            del self._began_with[next(iter(self._began_with))]
 
         def over(task: asyncio.Task[object]) -> None:
             self._live.pop(run_id, None)
             try:
                 live.end()
                 stop, usd = _end_of(live.moments)
+                if stop not in RESUMABLE:
+                    self._began_with.pop(run_id, None)
                 self.counts["ended", stop] += 1
                 self.usd += max(0.0, usd - held.paid)
             except TraceError as error:
@@ -271,8 +288,8 @@ class RunHub:
         Args:
             asked: its client asks for it, so it needs room.
         """
-        preset = self.settings.presets.get(first.preset)
-        if preset is None:
+        preset = self._began_with.get(run_id)
+        if preset is None and (preset := self.settings.presets.get(first.preset)) is None:
             raise TraceError(f"the preset {first.preset!r} is not served any more")
         preset = preset.for_request(first.side)
         trace, latest = self.runs.store.path_for(run_id), first.latest
@@ -298,7 +315,7 @@ class RunHub:
         except BaseException:
             self.ring.settle(held, paid)
             raise
-        self._keep(run_id, live, handle, held)
+        self._keep(run_id, live, handle, held, preset)
 
     @staticmethod
     def _decisions(trace: Path, first: RequestRecord) -> dict[str, Decision | bool]:
@@ -319,7 +336,7 @@ class RunHub:
 
     async def left(self, run: ServedRun) -> None:
         """A client does not read a run any more: cancel it if nobody else does and nothing else was set."""
-        preset = self.settings.presets.get(run.request.preset)
+        preset = self._began_with.get(run.id)
         if self.stopping or run.request.background or run.live is None or run.live.over or run.live.readers:
             return
         if preset is None or preset.on_disconnect == "cancel":
@@ -329,6 +346,7 @@ class RunHub:
         """Remove a run; one under way is cancelled before."""
         await self.cancel(run)
         self.runs.delete(run.id)
+        self._began_with.pop(run.id, None)
         self._digests.forget(run.id)
 
     # -- the server's own life -------------------------------------------------------------------------------------

@@ -24,7 +24,8 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
     """Serve pools, the presets of a SETTINGS file, to clients of the OpenAI API, until Ctrl-C.
 
     Elsewhere than on this machine it listens only if the file names keys. Every run has a trace. A stop waits for the
-    runs; a run that has not ended then continues at the next start.
+    runs; a run that has not ended then continues at the next start. A change of the file, or of a pool file that it
+    names, takes effect for the runs that begin then, and so does SIGHUP.
 
     JSON: {"address", "models", "keys"}
     """
@@ -41,7 +42,7 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
             '[keys.ada] with env = "ADA_KEY"'
         )
     _refuse_sealing()
-    app = application_of(read, (*LOOPBACK, host))
+    app = application_of(read, (*LOOPBACK, host), reload_by_signal=True)
     listening = _listen(host, port)
     found = listening.getsockname()[1]
     address = f"http://{f'[{host}]' if ':' in host else host}:{found}"
@@ -68,6 +69,7 @@ def _listen(host: str, port: int) -> socket.socket:
             made = undo.enter_context(socket.socket(family, socket.SOCK_STREAM))
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.bind(address)
+            made.listen()  # who reads the address may ask at once
             undo.pop_all()
     except OSError as error:
         raise UsageError(f"--host {host} --port {port}: cannot be used: {error.strerror or error}") from error

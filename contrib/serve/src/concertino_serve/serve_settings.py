@@ -122,6 +122,7 @@ class ServeSettings:
     Attributes:
         hosts: names under which it may be asked, beside those of this machine.
         origins: of pages that may ask, beside its own.
+        files: that say it: the settings file and the pool files.
     """
 
     presets: Mapping[str, Preset]
@@ -130,6 +131,7 @@ class ServeSettings:
     traces: Path | None = None
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
 
 
 def read_serve_settings(file: Path) -> ServeSettings:
@@ -154,6 +156,7 @@ def read_serve_settings(file: Path) -> ServeSettings:
         file.parent / traces if traces is not None else None,
         _texts(file, data, "hosts"),
         _texts(file, data, "origins"),
+        tuple(dict.fromkeys([file, *(each.pool.file[0] for each in presets.values() if each.pool.file is not None)])),
     )
 
 

@@ -39,11 +39,15 @@ class Serving:
         began: seconds since 1970.
     """
 
-    settings: ServeSettings
     ring: KeyRing
     hub: RunHub
     statuses: Counter[int] = field(default_factory=Counter)
     began: int = field(default_factory=lambda: int(time.time()))
+
+    @property
+    def settings(self) -> ServeSettings:
+        """Those that hold now; the presets may be swapped."""
+        return self.hub.settings
 
     @cached_property
     def conversations(self) -> ConversationStore:
@@ -99,7 +103,7 @@ class Serving:
         joined = await self._joined(request, record, bool(key))
         if joined is None and asked.blocked is not None:
             raise asked.blocked
-        return joined or await self.hub.begin(record, asked)
+        return joined or await self.hub.begin(record, asked, preset)
 
     async def _joined(self, request: Request, record: RequestRecord, named: bool) -> ServedRun | None:
         count = request.headers.get("x-stainless-retry-count", "0")

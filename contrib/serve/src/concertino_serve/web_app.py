@@ -35,6 +35,7 @@ from .run_hub import RunHub
 from .serve_settings import ServeSettings
 from .server_metrics import metrics_text
 from .serving import Serving
+from .settings_reload import SettingsReload
 
 logger = logger_of("serve")
 _Endpoint = Callable[[Serving, Request], Awaitable[ASGIApp]]
@@ -47,18 +48,21 @@ class Application(NamedTuple):
     serving: Serving
 
 
-def application_of(settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK) -> Application:
+def application_of(
+    settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK, *, reload_by_signal: bool = False
+) -> Application:
     """The server of some settings.
 
     Args:
         hosts: names under which it may be asked, beside those of the settings.
+        reload_by_signal: SIGHUP reads the settings file again, as a change of it does.
 
     Raises:
         UsageError: presets and keys do not fit together.
     """
     check_preset_budgets(settings.presets.values(), settings.keys)
     ring = KeyRing(settings.keys, settings.limits)
-    serving = Serving(settings, ring, RunHub(settings, ring))
+    serving = Serving(ring, RunHub(settings, ring))
     routes = [
         _route("/health", _health, serving),
         _route("/metrics", _metrics, serving),
@@ -88,12 +92,18 @@ def application_of(settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK) -
         if resumed := await serving.hub.open():
             logger.info("%s interrupted runs were resumed", resumed)
         try:
-            yield
+            async with _reloading(serving, reload_by_signal):
+                yield
         finally:
             await serving.hub.close()
 
     router = Router(routes, redirect_slashes=False, default=_nothing, lifespan=life)
     return Application(Gate(router, (*hosts, *settings.hosts), settings.origins, serving.statuses), serving)
+
+
+def _reloading(serving: Serving, by_signal: bool) -> contextlib.AbstractAsyncContextManager[None]:
+    files = serving.settings.files
+    return SettingsReload(serving, files[0]).watching(by_signal=by_signal) if files else contextlib.nullcontext()
 
 
 def _route(path: str, endpoint: _Endpoint, serving: Serving, method: str = "GET") -> Route:
