@@ -18,6 +18,7 @@ from typing import Any
 import httpx2
 import pytest
 from concertino import Trace, TraceError
+from concertino.traces.sealing import new_key
 from waiting import wait_until
 
 from .killed_server import WORDS
@@ -131,7 +132,13 @@ async def killed_under(folder: Path, clients: int, points: list[float], number: 
 
 
 @pytest.mark.slow
-async def test_a_stream_goes_on_where_a_kill_broke_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sealed", [False, True])
+async def test_a_stream_goes_on_where_a_kill_broke_it(
+    sealed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if sealed:
+        pytest.importorskip("cryptography", reason="sealing needs the package cryptography")
+        monkeypatch.setenv("CONCERTINO_TRACE_KEY", new_key())
     server = Killed(tmp_path)
     await server.start()
     broken = await server.read("client-1", most=6)
@@ -241,6 +248,22 @@ async def test_a_stop_suspends_the_runs_and_the_next_start_goes_on_with_them(tmp
         server.stop(signal.SIGTERM)
     assert text_of(whole) == f"client-1: {WORDS}"
     assert Counter(server.calls())["client-1 ends"] == 1
+
+
+@pytest.mark.slow
+async def test_a_second_server_on_the_folder_takes_no_run_and_ends(tmp_path: Path) -> None:
+    first, second = Killed(tmp_path), Killed(tmp_path)
+    await first.start()
+    try:
+        reading = asyncio.create_task(first.read("client-1"))
+        await wait_until(first.calls)
+        await asyncio.to_thread(second._begin)
+        assert await asyncio.to_thread(second.process.wait, 30) != 0
+        assert text_of(await reading) == f"client-1: {WORDS}"
+    finally:
+        first.stop(signal.SIGTERM)
+    assert first.calls() == ["client-1 begins", "client-1 ends"]
+    assert len(list((tmp_path / "traces").glob("*.trace.jsonl"))) == 1
 
 
 @pytest.mark.soak

@@ -6,7 +6,8 @@
     told_text       pieces of answers, as told    served_run      a run as one request sees it
     run_story       the fold over the moments     conversation_store  what belongs to a conversation
     client_tools    tools that clients supply     call_answers    what their calls returned
-    run_hub         the runs of this server
+    run_hub         the runs of this server       served_folder   one server for a folder
+    settings_reload  the settings file, again     sealed_file     files beside a trace
     chat_wire       chat completions              response_wire   responses
     key_ring        keys, budgets, rates          gate            who gets in, and with how much
     event_stream    frames to a client            web_app         the routes

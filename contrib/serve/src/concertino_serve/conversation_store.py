@@ -19,10 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from concertino.core.errors import TraceError
 from concertino.core.known_secrets import finder, hidden_data
-from concertino.core.private_files import make_private_folder, write_private
+from concertino.core.private_files import make_private_folder
 
 from .api_error import ApiError
+from .sealed_file import read_document, write_document
 
 _FOLDER = "conversations"
 _ID = re.compile(r"conv_[0-9a-f]{24}")
@@ -70,9 +72,9 @@ class ConversationStore:
             ApiError: there is none.
         """
         try:
-            data = json.loads(self._path(name).read_bytes()) if _ID.fullmatch(name) else {}
+            data = json.loads(read_document(self._path(name))) if _ID.fullmatch(name) else {}
             found = KeptConversation(**{**data, "entries": tuple(data["entries"]), "dropped": tuple(data["dropped"])})
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, TraceError, ValueError, TypeError, KeyError):
             found = None
         if found is None or found.owner != owner:
             raise ApiError(404, f"there is no conversation {name[:80]!r}", code="not_found")
@@ -87,7 +89,7 @@ class ConversationStore:
         data, found = dataclasses.asdict(conversation), finder()
         if found is not None:
             data = hidden_data(data, found)
-        write_private(self._path(conversation.id), json.dumps(data, ensure_ascii=False).encode())
+        write_document(self._path(conversation.id), json.dumps(data, ensure_ascii=False).encode())
         return conversation
 
     def add(self, name: str, owner: str, entry: Entry) -> KeptConversation:

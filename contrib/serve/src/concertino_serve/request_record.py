@@ -18,8 +18,9 @@ from typing import Any, Literal, Self
 
 from concertino.core.errors import TraceError
 from concertino.core.known_secrets import finder, hidden_data
-from concertino.core.private_files import write_private
 from concertino.traces.store import REQUEST
+
+from .sealed_file import read_document, write_document
 
 Protocol = Literal["chat", "responses"]
 
@@ -90,7 +91,7 @@ class RequestRecord:
         data, found = dataclasses.asdict(self), finder()
         if found is not None:
             data = hidden_data(data, found)
-        write_private(record_beside(trace), json.dumps(data, ensure_ascii=False).encode())
+        write_document(record_beside(trace), json.dumps(data, ensure_ascii=False).encode())
 
     @classmethod
     def read(cls, trace: Path) -> Self:
@@ -101,7 +102,7 @@ class RequestRecord:
         """
         path = record_beside(trace)
         try:
-            data = json.loads(path.read_bytes())
+            data = json.loads(read_document(path))
             return cls(**{**data, "parts": tuple(cls(**part) for part in data.get("parts", ()))})
         except FileNotFoundError:
             raise TraceError(f"{trace}: no server began this run") from None

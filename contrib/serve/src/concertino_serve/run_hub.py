@@ -17,12 +17,14 @@ from pathlib import Path
 from concertino import Budget, Executor, Orchestrator, RunHandle, Runs
 from concertino.core.approval import Decision
 from concertino.core.errors import ConcertinoError, TraceError
+from concertino.core.known_secrets import read_secret
 from concertino.core.logs import logger_of
 from concertino.runs.orchestrator import new_run_id
 from concertino.runs.setup import RESUMABLE
 from concertino.traces.journal_lock import is_being_written
 from concertino.traces.overview import Overview
 from concertino.traces.records import first_record
+from concertino.traces.sealing import VARIABLE
 from concertino.traces.sink import SUFFIX
 from concertino.traces.store import REQUEST
 
@@ -34,6 +36,7 @@ from .request_reader import Conversation
 from .request_record import RequestRecord, record_beside
 from .run_moments import LiveRun, Moment, moments_on_disk
 from .serve_settings import Preset, ServeSettings
+from .served_folder import ServedFolder
 from .served_run import ServedRun
 
 _DIGITS = 16
@@ -60,6 +63,7 @@ class RunHub:
         self.stopping = False
         self._live: dict[str, tuple[LiveRun, RunHandle]] = {}
         self._resuming: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._folder: ServedFolder | None = None
         self._began_with: dict[str, Preset] = {}
         self._digests = Digests(self.runs.store.folder)
 
@@ -351,12 +355,25 @@ class RunHub:
 
     # -- the server's own life -------------------------------------------------------------------------------------
 
+    def take_folder(self) -> None:
+        """Have the folder to oneself; `open` does it too.
+
+        Raises:
+            UsageError: another server has it.
+        """
+        if self._folder is None:
+            self._folder = ServedFolder(self.runs.store.folder)
+
     async def open(self) -> int:
         """Know the runs of the folder, and resume those that were interrupted and that no client has cancelled.
 
         Returns:
             How many were resumed.
+
+        Raises:
+            UsageError: another server has the folder.
         """
+        self.take_folder()
         resumed = 0
         for path in sorted(self.runs.store.folder.glob(f"*{SUFFIX}{REQUEST}")):
             run_id = path.name.removesuffix(f"{SUFFIX}{REQUEST}")
@@ -387,6 +404,9 @@ class RunHub:
         await asyncio.gather(*(handle.cancel() for handle in handles), return_exceptions=True)
         with contextlib.suppress(ConcertinoError):
             await self.executor.aclose()
+        if self._folder is not None:
+            self._folder.release()
+            self._folder = None
 
     @property
     def active(self) -> int:
@@ -427,20 +447,26 @@ class Digests:
 
 
 def digest_of(*parts: str | bytes) -> str:
-    """What tells whether two requests are the same."""
+    """What tells whether two requests are the same.
+
+    Its beginning is part of the name of the trace. Where traces are sealed it is made with the key, so that nobody can
+    guess a request and find out that it was made.
+    """
     found = hashlib.sha256()
-    for part in parts:
+    for part in (read_secret(VARIABLE), *parts):
         data = part.encode() if isinstance(part, str) else part
         found.update(len(data).to_bytes(8, "big") + data)
     return found.hexdigest()
 
 
 def _has_begun(trace: Path) -> bool:
+    """Whether there is a record behind the header; one that cannot be read, for it is sealed, is one too."""
     try:
-        first_record(trace)
-    except TraceError:
+        with trace.open("rb") as file:
+            file.readline()
+            return file.readline().endswith(b"\n")
+    except OSError:
         return False
-    return True
 
 
 def _part_of(first: RequestRecord, answers: CallAnswers) -> int:

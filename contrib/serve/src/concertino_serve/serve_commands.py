@@ -30,6 +30,7 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
     JSON: {"address", "models", "keys"}
     """
     import uvicorn
+    from concertino.traces.sealing import new_seal
 
     from .gate import LOOPBACK
     from .serve_settings import read_serve_settings
@@ -41,8 +42,9 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
             f"--host {host}: others could use the models of {settings} and spend your money; add keys to the file: "
             '[keys.ada] with env = "ADA_KEY"'
         )
-    _refuse_sealing()
+    new_seal({})  # a wrong key is better told now than to the first client
     app = application_of(read, (*LOOPBACK, host), reload_by_signal=True)
+    app.serving.hub.take_folder()
     listening = _listen(host, port)
     found = listening.getsockname()[1]
     address = f"http://{f'[{host}]' if ':' in host else host}:{found}"
@@ -74,12 +76,3 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise UsageError(f"--host {host} --port {port}: cannot be used: {error.strerror or error}") from error
     return made
-
-
-def _refuse_sealing() -> None:
-    """Requests and pieces of answers stand beside the traces in plain text, which a sealed folder must not hold."""
-    from concertino.core.known_secrets import read_secret
-    from concertino.traces.sealing import VARIABLE
-
-    if read_secret(VARIABLE):
-        raise UsageError(f"{VARIABLE} is set, and a server does not seal its requests; unset it, or do not serve")
