@@ -14,7 +14,7 @@ from .chat_wire import ChatStream, completion
 from .client_tools import read_tools
 from .event_stream import PING, EventStream, LateAnswer
 from .request_reader import Conversation, flag, read_messages, read_schema, refuse_fields
-from .run_hub import ServedRun
+from .served_run import ServedRun
 from .serving import Serving, run_headers
 from .side_prompts import is_side_prompt
 

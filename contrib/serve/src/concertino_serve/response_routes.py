@@ -19,7 +19,7 @@ from .request_reader import Conversation, flag, read_messages, read_schema, refu
 from .request_record import RequestRecord
 from .response_items import ANSWERS, as_message, as_messages, page_of, read_items, read_metadata, shown_item
 from .response_wire import ResponseStream, response_now
-from .run_hub import ServedRun
+from .served_run import ServedRun
 from .serving import Serving, run_headers
 
 _REFUSED = {

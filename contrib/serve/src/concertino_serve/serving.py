@@ -23,8 +23,9 @@ from .gate import read_body
 from .key_ring import KeyRing
 from .request_reader import Conversation
 from .request_record import Protocol, RequestRecord
-from .run_hub import RunHub, ServedRun, digest_of
+from .run_hub import RunHub, digest_of
 from .serve_settings import Preset, ServeSettings
+from .served_run import ServedRun
 
 Read = Callable[[dict[str, Any], str], tuple[dict[str, Any], Conversation]]
 """From a body and its owner to the fields of its record, and what is asked."""
