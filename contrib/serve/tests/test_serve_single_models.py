@@ -34,6 +34,7 @@ REAL_QUESTIONS: list[Any] = [
     [{"role": "system", "content": "Be kind."}, {"role": "user", "content": TITLE}],
     [{"role": "user", "content": [{"type": "text", "text": TITLE}]}],
     [{"role": "assistant", "content": "x"}, {"role": "user", "content": TITLE}],
+    [{"role": "user", "content": TITLE}, {"role": "assistant", "content": "x"}, {"role": "user", "content": "Why?"}],
 ]
 
 
