@@ -126,9 +126,8 @@ async def test_a_conversation_belongs_to_its_key_and_its_id_names_no_other_file(
     settings = settings_of(tmp_path, hearing([]), keys=(ClientKey("ada", ada), ClientKey("bob", bob)))
     async with served(settings) as here, here.client(ada) as first, here.client(bob) as second:
         talk = await first.conversations.create(metadata={"a": "b"})
-        (tmp_path / "conversations" / "other.json").write_text(
-            json.dumps({"id": "other", "owner": "bob", "created": 1})
-        )
+        other = {"id": "other", "owner": "bob", "created": 1, "entries": [], "dropped": []}
+        (tmp_path / "conversations" / "other.json").write_text(json.dumps(other))
         for name in (talk.id, "other", "..%2Fx", "conv_" + "0" * 24):
             with pytest.raises(openai.NotFoundError):
                 await second.conversations.retrieve(name)
