@@ -24,11 +24,13 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
     """Serve pools, the presets of a SETTINGS file, to clients of the OpenAI API, until Ctrl-C.
 
     Elsewhere than on this machine it listens only if the file names keys. Every run has a trace. A stop waits for the
-    runs; a run that has not ended then continues at the next start.
+    runs; a run that has not ended then continues at the next start. A change of the file, or of a pool file that it
+    names, takes effect for the runs that begin then, and so does SIGHUP.
 
     JSON: {"address", "models", "keys"}
     """
     import uvicorn
+    from concertino.traces.sealing import new_seal
 
     from .gate import LOOPBACK
     from .serve_settings import read_serve_settings
@@ -40,8 +42,9 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
             f"--host {host}: others could use the models of {settings} and spend your money; add keys to the file: "
             '[keys.ada] with env = "ADA_KEY"'
         )
-    _refuse_sealing()
-    app = application_of(read, (*LOOPBACK, host))
+    new_seal({})  # a wrong key is better told now than to the first client
+    app = application_of(read, (*LOOPBACK, host), reload_by_signal=True)
+    app.serving.hub.take_folder()
     listening = _listen(host, port)
     found = listening.getsockname()[1]
     address = f"http://{f'[{host}]' if ':' in host else host}:{found}"
@@ -68,16 +71,8 @@ def _listen(host: str, port: int) -> socket.socket:
             made = undo.enter_context(socket.socket(family, socket.SOCK_STREAM))
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.bind(address)
+            made.listen()  # who reads the address may ask at once
             undo.pop_all()
     except OSError as error:
         raise UsageError(f"--host {host} --port {port}: cannot be used: {error.strerror or error}") from error
     return made
-
-
-def _refuse_sealing() -> None:
-    """Requests and pieces of answers stand beside the traces in plain text, which a sealed folder must not hold."""
-    from concertino.core.known_secrets import read_secret
-    from concertino.traces.sealing import VARIABLE
-
-    if read_secret(VARIABLE):
-        raise UsageError(f"{VARIABLE} is set, and a server does not seal its requests; unset it, or do not serve")
