@@ -106,7 +106,7 @@ class Here:
 async def served(settings: ServeSettings, drain: float = 5.0) -> AsyncIterator[Here]:
     """The server of some settings, on a free port of this machine."""
     app = application_of(settings)
-    listening = socket.socket()
+    listening = socket.socket(proto=socket.IPPROTO_TCP)  # as the command does
     listening.bind(("127.0.0.1", 0))
     config = uvicorn.Config(app.gate, log_config=None, access_log=False, timeout_graceful_shutdown=int(drain))
     server = uvicorn.Server(config)
