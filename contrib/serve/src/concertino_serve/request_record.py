@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, Literal, Self
 
 from concertino.core.errors import TraceError
 from concertino.core.known_secrets import finder, hidden_data
-from concertino.core.private_files import write_private
+from concertino.core.private_files import open_private, write_private
 from concertino.traces.store import REQUEST
 
 Protocol = Literal["chat", "responses"]
@@ -54,16 +55,24 @@ class RequestRecord:
     schema: Mapping[str, Any] | None = None
     closed: bool = False
 
-    def write(self, trace: Path) -> None:
+    def write(self, trace: Path, *, new: bool = False) -> None:
         """Keep it.
+
+        Args:
+            new: the run has not begun, so half a record is as good as none: nothing is replaced in one step.
 
         Raises:
             OSError: the disk is full or failing.
         """
-        data, found = dataclasses.asdict(self), finder()
+        data, found = {name: getattr(self, name) for name in _NAMES}, finder()
         if found is not None:
             data = hidden_data(data, found)
-        write_private(record_beside(trace), json.dumps(data, ensure_ascii=False).encode())
+        path, text = record_beside(trace), json.dumps(data, ensure_ascii=False).encode()
+        if not new:
+            write_private(path, text)
+            return
+        with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+            file.write(text)
 
     @classmethod
     def read(cls, trace: Path) -> Self:
@@ -79,6 +88,9 @@ class RequestRecord:
             raise TraceError(f"{trace}: no server began this run") from None
         except (ValueError, TypeError) as error:
             raise TraceError(f"{path}: damaged: {error}") from error
+
+
+_NAMES = tuple(each.name for each in dataclasses.fields(RequestRecord))
 
 
 def record_beside(trace: Path) -> Path:

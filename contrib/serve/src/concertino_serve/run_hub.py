@@ -117,7 +117,7 @@ class RunHub:
         self._digests.add(run_id)
         try:
             trace.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            request.write(trace)
+            request.write(trace, new=True)
             handle = self.runs.start(
                 leader,
                 asked.question,
