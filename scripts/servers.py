@@ -7,9 +7,9 @@
 MCP in `.make/servers/mcp`, as `scripts/mcp/package-lock.json` pins them; half a minute and 260 MB. `ray`: Ray in
 `.make/servers/ray`, whose packages the tests of concertino-ray add to those of `.venv`; 285 MB. `llama`:
 llama.cpp's server in `.make/servers/llama`; it is compiled, which takes ten minutes, so it is made only when it
-is asked for here by name. `clients`: the clients of the OpenAI API that the tests of concertino-serve try, each in an environment
-of its own that has its name (`litellm`, `langchain-openai`, `pydantic-ai`, `openai-agents`, `openai-node`); two
-minutes and 1 GB, made only when they are asked for.
+is asked for here by name. `clients`: the clients of the OpenAI API that the tests of concertino-serve try, each in an
+environment of its own that has its name (`litellm`, `langchain-openai`, `pydantic-ai`, `openai-agents`,
+`openai-node`); some minutes and 1.5 GB, made only when they are asked for.
 
 The invariant: a server that cannot be had stops nobody. The reason is printed, kept beside the place, and is
 the reason with which its tests are skipped. A place that was prepared is used again until its pins change.
@@ -215,6 +215,7 @@ LITELLM = _of_pins(
         "pyyaml",
         "restrictedpython",
     ),
+    *("redis", "expression", "soundfile"),
 )
 CLIENTS = (
     LITELLM,
