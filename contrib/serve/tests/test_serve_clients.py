@@ -55,8 +55,9 @@ def tried(command: list[str], address: str) -> dict[str, str]:
     given = {name: value for name, value in os.environ.items() if name not in private}
     given |= {"OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_KEY": KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=250, check=False)
-    assert done.stdout.startswith("{"), f"{done.stdout}\n{done.stderr}"
-    return dict(json.loads(done.stdout))
+    said = done.stdout.rpartition("\n")[2]  # some clients print advice before
+    assert said.startswith("{"), f"{done.stdout}\n{done.stderr}"
+    return dict(json.loads(said))
 
 
 def assert_all_went_well(said: dict[str, str]) -> None:

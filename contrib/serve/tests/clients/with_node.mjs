@@ -92,4 +92,4 @@ for (const [name, run] of Object.entries(trials)) {
     said[name] = String(error.stack).slice(0, 800);
   }
 }
-console.log(JSON.stringify(said));
+process.stdout.write(JSON.stringify(said));
