@@ -9,7 +9,7 @@ MCP in `.make/servers/mcp`, as `scripts/mcp/package-lock.json` pins them; half a
 llama.cpp's server in `.make/servers/llama`; it is compiled, which takes ten minutes, so it is made only when it
 is asked for here by name. `clients`: the clients of the OpenAI API that the tests of concertino-serve try, each in an
 environment of its own that has its name (`litellm`, `langchain-openai`, `pydantic-ai`, `openai-agents`,
-`openai-node`); some minutes and 1.5 GB, made only when they are asked for.
+`openai-node`; `openai-tests` for the tests of the official one); some minutes and 1.5 GB, made only when asked for.
 
 The invariant: a server that cannot be had stops nobody. The reason is printed, kept beside the place, and is
 the reason with which its tests are skipped. A place that was prepared is used again until its pins change.
@@ -217,8 +217,17 @@ LITELLM = _of_pins(
     ),
     *("redis", "expression", "soundfile"),
 )
+OPENAI_TESTS = _of_pins(
+    "openai-tests",
+    "what the tests of OpenAI's client need",
+    "openai[aiohttp]==3.54.0",
+    "pytest",
+    "pytest-asyncio",
+    "rich",
+)
 CLIENTS = (
     LITELLM,
+    OPENAI_TESTS,
     _of_pins("langchain-openai", "LangChain's client", "langchain-openai==1.7.4"),
     _of_pins("pydantic-ai", "Pydantic AI", "pydantic-ai-slim[openai]==2.68.0"),
     _of_pins("openai-agents", "the Agents SDK of OpenAI", "openai-agents==0.24.0"),

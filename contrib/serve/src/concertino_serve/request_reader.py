@@ -46,6 +46,8 @@ def read_messages(messages: Any, name: str = "messages") -> Conversation:
     if not isinstance(messages, list) or not messages or len(messages) > _MOST_MESSAGES:
         raise _wrong(name, "expected a list of messages, the last of them the user's")
     read = [_message(message, f"{name}[{place}]") for place, message in enumerate(messages)]
+    if all(role == "system" for role, _ in read):
+        read[-1] = "user", read[-1][1]  # nobody else has said anything, so it is what is asked
     instructions = "\n\n".join(_text(parts) for role, parts in read if role == "system")
     turns = [(role, parts) for role, parts in read if role != "system"]
     if not turns or turns[-1][0] != "user":
