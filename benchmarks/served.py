@@ -15,7 +15,6 @@ import asyncio
 import contextlib
 import json
 import re
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -24,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import concertino as ct
-import uvicorn
 
 STRATEGY = ct.ParallelRounds()
 CALL = STRATEGY.write_turn([ct.Call("price", {"fruit": "kiwi"}, "a")], "look")
@@ -171,10 +169,11 @@ def echo_app() -> Any:
 
 
 async def serve(app: Any) -> None:
-    """Serve until whoever started this process closes its input."""
-    with socket.socket(proto=socket.IPPROTO_TCP) as listening:  # as the command does
-        listening.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on"))
+    """Serve as the command does, until whoever started this process closes its input."""
+    from concertino_serve.http_server import listen, server_of
+
+    server = server_of(app, 5.0)
+    with listen("127.0.0.1", 0) as listening:
         server.capture_signals = contextlib.nullcontext
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         while not server.started:  # noqa: ASYNC110 - uvicorn tells nobody

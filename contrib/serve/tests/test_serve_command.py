@@ -73,7 +73,7 @@ async def test_an_answer_does_not_wait_for_the_one_before_to_be_acknowledged() -
     import asyncio
     import socket
 
-    from concertino_serve.serve_commands import _listen
+    from concertino_serve.http_server import listen
 
     delays: list[int] = []
 
@@ -82,7 +82,7 @@ async def test_an_answer_does_not_wait_for_the_one_before_to_be_acknowledged() -
         delays.append(given.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
         writer.close()
 
-    listening = _listen("127.0.0.1", 0)
+    listening = listen("127.0.0.1", 0)
     async with await asyncio.start_server(taken, sock=listening):
         reader, writer = await asyncio.open_connection(*listening.getsockname())
         assert await reader.read() == b""

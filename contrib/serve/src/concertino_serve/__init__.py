@@ -9,7 +9,8 @@
     event_stream    frames to a client            web_app         the routes
     chat_routes, response_routes, chat_page       what each route does
     serving         what routes share             server_metrics  counts
-    serve_commands  the command                   static          the files of the chat page
+    serve_commands  the command                   http_server     how it listens
+    static          the files of the chat page
 
 Everything that a client reads is a fold over the trace of its run and the pieces of the answer that were told before
 its end. `make_app` is for programs. Importing this package imports none of the modules; the hook below imports the
