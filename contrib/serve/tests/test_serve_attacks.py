@@ -50,75 +50,73 @@ def assert_refused(answer: bytes) -> None:
         assert leaked not in answer
 
 
-@pytest.mark.parametrize(
-    "attack",
-    [
-        post(b"content-length: 5", b"content-length: 50"),
-        post(b"content-length: +5"),
-        post(b"content-length: 0x10"),
-        post(b"content-length: -1"),
-        post(b"content-length: 9" + b"9" * 30),
-        post(b"transfer-encoding: chunked", b"content-length: 5", body=b"0\r\n\r\n" + HIDDEN),
-        post(b"transfer-encoding: chunked, identity", body=b"0\r\n\r\n" + HIDDEN),
-        post(b"transfer-encoding: xchunked", body=b"0\r\n\r\n" + HIDDEN),
-        post(b"transfer-encoding: chunked", b"transfer-encoding: chunked", body=b"0\r\n\r\n" + HIDDEN),
-        post(b"transfer-encoding: \x0bchunked", body=b"0\r\n\r\n" + HIDDEN),
-        post(b"transfer-encoding : chunked", body=b"0\r\n\r\n" + HIDDEN),
-        post(b"transfer-encoding: chunked", body=b"xyz\r\n" + HIDDEN),
-        post(b"transfer-encoding: chunked", body=b"-1\r\n" + HIDDEN),
-        post(b"host: evil.example"),
-        post(b"x: a\x00b"),
-        post(b"x: a\rb"),
-        post(b": empty"),
-        post(b"x" * 70_000 + b": a"),
-        post(b"x: " + b"a" * 70_000),
-        post(*[b"x%d: a" % number for number in range(9000)]),
-        post(path=b"http://evil.example/v1/chat/completions"),
-        post(path=b"//v1/chat/completions"),
-        post(path=b"/v1/../v1/chat/completions"),
-        post(path=b"/v1/chat/completions\x00"),
-        post(path=b"/v1/chat/completions HTTP/1.1\r\nx: y\r\n\r\nGET /"),
-        post().replace(b"host: 127.0.0.1\r\n", b""),
-        post().replace(b"POST", b"PO ST"),
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\r\n\r\n" * 3,
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    ],
-    ids=range(29),
-)
-async def test_a_request_that_two_servers_would_read_differently_is_refused(attack: bytes, tmp_path: Path) -> None:
+SMUGGLED = [
+    post(b"content-length: 5", b"content-length: 50"),
+    post(b"content-length: +5"),
+    post(b"content-length: 0x10"),
+    post(b"content-length: -1"),
+    post(b"content-length: 9" + b"9" * 30),
+    post(b"transfer-encoding: chunked", b"content-length: 5", body=b"0\r\n\r\n" + HIDDEN),
+    post(b"transfer-encoding: chunked, identity", body=b"0\r\n\r\n" + HIDDEN),
+    post(b"transfer-encoding: xchunked", body=b"0\r\n\r\n" + HIDDEN),
+    post(b"transfer-encoding: chunked", b"transfer-encoding: chunked", body=b"0\r\n\r\n" + HIDDEN),
+    post(b"transfer-encoding: \x0bchunked", body=b"0\r\n\r\n" + HIDDEN),
+    post(b"transfer-encoding : chunked", body=b"0\r\n\r\n" + HIDDEN),
+    post(b"transfer-encoding: chunked", body=b"xyz\r\n" + HIDDEN),
+    post(b"transfer-encoding: chunked", body=b"-1\r\n" + HIDDEN),
+    post(b"host: evil.example"),
+    post(b"x: a\x00b"),
+    post(b"x: a\rb"),
+    post(b": empty"),
+    post(b"x" * 70_000 + b": a"),
+    post(b"x: " + b"a" * 70_000),
+    post(*[b"x%d: a" % number for number in range(9000)]),
+    post(path=b"http://evil.example/v1/chat/completions"),
+    post(path=b"//v1/chat/completions"),
+    post(path=b"/v1/../v1/chat/completions"),
+    post(path=b"/v1/chat/completions\x00"),
+    post(path=b"/v1/chat/completions HTTP/1.1\r\nx: y\r\n\r\nGET /"),
+    post().replace(b"host: 127.0.0.1\r\n", b""),
+    post().replace(b"POST", b"PO ST"),
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\r\n\r\n" * 3,
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+]
+
+
+async def test_a_request_that_two_servers_would_read_differently_is_refused(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, Scripted(calls_then("$4")), keys=(ClientKey("ada", KEY),))
     async with served(settings) as here:
-        assert_refused(await sent(here, attack))
+        for attack in SMUGGLED:
+            assert_refused(await sent(here, attack))
         assert not here.app.serving.hub.runs.list()
         assert b" 200 " in await sent(here, b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        b"Bearer",
-        b"Bearer ",
-        b"bearer wrong",
-        b"Basic " + KEY.encode(),
-        KEY.encode(),
-        b"Bearer " + KEY.encode()[:-1],
-        b"Bearer " + KEY.encode() + b"0",
-        b"Bearer " + KEY.upper().encode(),
-        b"Bearer \xff\xfe",
-        b"Bearer " + b"x" * 20_000,
-        b"Bearer " + KEY.encode() + b" wrong",
-        b"Bearer ada",
-        b"Bearer null",
-    ],
-    ids=range(13),
-)
-async def test_a_wrong_key_is_refused(given: bytes, tmp_path: Path) -> None:
+WRONG_KEYS = [
+    b"Bearer",
+    b"Bearer ",
+    b"bearer wrong",
+    b"Basic " + KEY.encode(),
+    KEY.encode(),
+    b"Bearer " + KEY.encode()[:-1],
+    b"Bearer " + KEY.encode() + b"0",
+    b"Bearer " + KEY.upper().encode(),
+    b"Bearer \xff\xfe",
+    b"Bearer " + b"x" * 20_000,
+    b"Bearer " + KEY.encode() + b" wrong",
+    b"Bearer ada",
+    b"Bearer null",
+]
+
+
+async def test_a_wrong_key_is_refused(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, Scripted(calls_then("$4")), keys=(ClientKey("ada", KEY),))
     async with served(settings) as here:
-        answer = await sent(here, post(b"authorization: " + given, key=False))
-        assert_refused(answer)
+        for given in WRONG_KEYS:
+            answer = await sent(here, post(b"authorization: " + given, key=False))
+            assert_refused(answer)
+            assert b" 401 " in answer, given
         assert not here.app.serving.hub.runs.list()
-    assert answer.split(b" ", 2)[1] == b"401"
 
 
 async def test_the_first_of_two_keys_does_not_hide_that_there_are_two(tmp_path: Path) -> None:
@@ -166,6 +164,17 @@ async def test_who_waits_long_for_an_answer_is_not_dropped(tmp_path: Path, monke
 
 # -- addresses that a model's service would open -----------------------------------------------------------------------
 
+
+def chat_with(part: dict[str, Any]) -> bytes:
+    said = [{"role": "user", "content": [{"type": "text", "text": "What?"}, part]}]
+    return json.dumps({"model": "helper", "messages": said}).encode()
+
+
+def response_with(part: dict[str, Any]) -> bytes:
+    said = [{"role": "user", "content": [{"type": "input_text", "text": "What?"}, part]}]
+    return json.dumps({"model": "helper", "input": said}).encode()
+
+
 INSIDE = [
     "http://example.org/a.png",
     "https://127.0.0.1/a.png",
@@ -200,65 +209,55 @@ INSIDE = [
 ]
 
 
-@pytest.mark.parametrize("url", INSIDE)
-async def test_an_image_names_no_file_and_no_server_of_this_network(url: str, tmp_path: Path) -> None:
+async def test_an_image_names_no_file_and_no_server_of_this_network(tmp_path: Path) -> None:
     model = Scripted(calls_then("$4"))
-    image: dict[str, Any] = {"type": "image_url", "image_url": {"url": url}}
-    chat = {"model": "helper", "messages": [{"role": "user", "content": [{"type": "text", "text": "What?"}, image]}]}
-    item: dict[str, Any] = {"type": "input_image", "image_url": url}
-    parts = [{"type": "input_text", "text": "What?"}, item]
-    response = {"model": "helper", "input": [{"role": "user", "content": parts}]}
     async with served(settings_of(tmp_path, model)) as here:
-        for path, body in ((b"/v1/chat/completions", chat), (b"/v1/responses", response)):
-            assert_refused(await sent(here, post(body=json.dumps(body).encode(), path=path, key=False)))
+        for url in INSIDE:
+            image: Any = {"type": "image_url", "image_url": {"url": url}}
+            assert_refused(await sent(here, post(body=chat_with(image), key=False)))
+            item: Any = {"type": "input_image", "image_url": url}
+            assert_refused(await sent(here, post(body=response_with(item), path=b"/v1/responses", key=False)))
     assert not model.asked
 
 
-@pytest.mark.parametrize("url", ["https://example.org/a.png", "https://a-b.example.co.uk:8443/x?y=127.0.0.1"])
-async def test_an_image_may_name_a_server_outside(url: str, tmp_path: Path) -> None:
-    image: dict[str, Any] = {"type": "image_url", "image_url": {"url": url}}
-    chat = {"model": "helper", "messages": [{"role": "user", "content": [{"type": "text", "text": "What?"}, image]}]}
+async def test_an_image_may_name_a_server_outside(tmp_path: Path) -> None:
     async with served(settings_of(tmp_path, Scripted(calls_then("$4")))) as here:
-        assert b" 200 " in await sent(here, post(body=json.dumps(chat).encode(), key=False))
+        for url in ("https://example.org/a.png", "https://a-b.example.co.uk:8443/x?y=127.0.0.1"):
+            image: Any = {"type": "image_url", "image_url": {"url": url}}
+            assert b" 200 " in await sent(here, post(body=chat_with(image), key=False))
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
+async def test_a_file_comes_as_bytes_or_not_at_all(tmp_path: Path) -> None:
+    parts: list[dict[str, Any]] = [
         {"type": "input_file", "file_url": "https://example.org/a.pdf"},
         {"type": "input_file", "file_id": "file-1"},
         {"type": "input_image", "file_id": "file-1"},
         {"type": "file", "file": {"file_id": "file-1"}},
         {"type": "input_file", "file_data": "/etc/passwd", "filename": "a.txt"},
         {"type": "input_file", "file_data": "file:///etc/passwd", "filename": "/etc/passwd"},
-    ],
-)
-async def test_a_file_comes_as_bytes_or_not_at_all(part: dict[str, Any], tmp_path: Path) -> None:
-    body = {"model": "helper", "input": [{"role": "user", "content": [{"type": "input_text", "text": "What?"}, part]}]}
+    ]
     async with served(settings_of(tmp_path, Scripted(calls_then("$4")))) as here:
-        assert_refused(await sent(here, post(body=json.dumps(body).encode(), path=b"/v1/responses", key=False)))
+        for part in parts:
+            assert_refused(await sent(here, post(body=response_with(part), path=b"/v1/responses", key=False)))
         assert not here.app.serving.hub.runs.list()
 
 
 # -- names of runs -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name", ["..", "../secret", "%2e%2e%2fsecret", "secret", "..%5csecret", "%00", "*", ".", "a%0d%0ab"]
-)
-@pytest.mark.parametrize("end", ["DELETE ", "POST /cancel", "GET /trace"])
-async def test_a_name_cancels_deletes_and_shows_nothing_but_an_own_run(name: str, end: str, tmp_path: Path) -> None:
+async def test_a_name_cancels_deletes_and_shows_nothing_but_an_own_run(tmp_path: Path) -> None:
     folder = tmp_path / "traces"
     folder.mkdir()
     for kind in ("secret.trace.jsonl", "secret.trace.jsonl.request"):
         (tmp_path / kind).write_text("canary")
         (folder / kind).write_text("canary")
-    method, _, more = end.partition(" ")
     async with served(settings_of(folder, Scripted(calls_then("$4")))) as here:
-        head = f"{method} /v1/responses/{name}{more} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n"
-        answer = await sent(here, head.encode())
-        assert_refused(answer)
-        followed = {"model": "helper", "input": "And?", "previous_response_id": name}
-        assert_refused(await sent(here, post(body=json.dumps(followed).encode(), path=b"/v1/responses", key=False)))
-    assert b"canary" not in answer
+        for name in ("..", "../secret", "%2e%2e%2fsecret", "secret", "..%5csecret", "%00", "*", ".", "a%0d%0ab"):
+            for method, more in (("DELETE", ""), ("POST", "/cancel"), ("GET", "/trace")):
+                head = f"{method} /v1/responses/{name}{more} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n"
+                answer = await sent(here, head.encode())
+                assert_refused(answer)
+                assert b"canary" not in answer
+            followed = json.dumps({"model": "helper", "input": "And?", "previous_response_id": name}).encode()
+            assert_refused(await sent(here, post(body=followed, path=b"/v1/responses", key=False)))
     assert (tmp_path / "secret.trace.jsonl").read_text() == "canary"
