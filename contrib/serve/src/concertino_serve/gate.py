@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +23,8 @@ from .event_stream import JsonAnswer
 from .serve_settings import Limits
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
+_MOST_HEADERS = 1 << 15
+"""Bytes of names and values."""
 logger = logger_of("serve")
 
 
@@ -68,7 +70,9 @@ class Gate:
             failed = ApiError(500, "the server failed; its log says why", code="internal_error")
             await JsonAnswer(failed.to_json(), 500, failed.headers)(scope, receive, counted)
 
-    def _check(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    def _check(self, headers: Collection[tuple[bytes, bytes]]) -> None:
+        if sum(len(name) + len(value) for name, value in headers) > _MOST_HEADERS:
+            raise ApiError(431, f"the headers have more than {_MOST_HEADERS} bytes", code="too_large")
         hosts = [value for name, value in headers if name == b"host"]
         origins = [value for name, value in headers if name == b"origin"]
         sites = [value for name, value in headers if name == b"sec-fetch-site"]

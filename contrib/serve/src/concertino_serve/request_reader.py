@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from concertino import Audio, File, Image
 from concertino.core.attachment import Attachment
@@ -22,6 +23,8 @@ from .call_answers import CallAnswers, GivenAnswer
 Part = str | Attachment
 _ROLES = {"user": "user", "assistant": "assistant", "tool": "tool", "system": "system", "developer": "system"}
 _MOST_MESSAGES = 2000
+_INSIDE = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "arpa")
+"""Last parts of names that lead nowhere outside."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ def read_messages(messages: Any, name: str = "messages") -> Conversation:
     if not isinstance(messages, list) or not messages or len(messages) > _MOST_MESSAGES:
         raise _wrong(name, "expected a list of messages, the last of them the user's")
     read = [_message(message, f"{name}[{place}]") for place, message in enumerate(messages)]
+    if all(role == "system" for role, _ in read):
+        read[-1] = "user", read[-1][1]  # nobody else has said anything, so it is what is asked
     instructions = "\n\n".join(_text(parts) for role, parts in read if role == "system")
     turns = [(role, parts) for role, parts in read if role != "system"]
     if read[-1][0] == "tool":
@@ -114,9 +119,23 @@ def _part(part: Any, where: str) -> Part:
 
 
 def _given_address(url: str, where: str) -> str:
-    if url.startswith("https://"):
-        return url
-    return _given_bytes(url, where)
+    if not url.startswith("https://"):
+        return _given_bytes(url, where)
+    if not _is_public(url):
+        raise _wrong(where, "expected the name of a public server, or the bytes as an address that begins with data:")
+    return url
+
+
+def _is_public(url: str) -> bool:
+    """Whether an address is that of a named server outside: who opens it may stand inside this network."""
+    try:
+        host = (urlsplit(url).hostname or "").rstrip(".").lower()
+    except ValueError:
+        return False
+    labels = host.split(".")
+    # Without a letter in its last label a host is an address, however it is written; so is one with a colon.
+    named = len(labels) > 1 and labels[-1].isascii() and labels[-1].replace("-", "").isalnum()
+    return named and not labels[-1].startswith(("0x", *"0123456789")) and labels[-1] not in _INSIDE
 
 
 def _given_bytes(url: str, where: str) -> str:

@@ -94,7 +94,7 @@ class RunHub:
         self._digests.add(run_id)
         try:
             trace.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            request.write(trace)
+            request.write(trace, new=True)
             handle = self.runs.start(
                 leader,
                 asked.question,
@@ -299,7 +299,6 @@ class RunHub:
         trace, latest = self.runs.store.path_for(run_id), first.latest
         budget = Budget(**first_record(trace).get("setup", {}).get("budget", {}))
         live = LiveRun(trace, tells_text=first.schema is None)
-        live.catch_up()
         paid = _end_of(live.moments)[1]
         held = (
             self.ring.admit_again(first.owner, budget, paid)

@@ -1,7 +1,7 @@
 """The moments of a run: records of its trace, and between them the pieces of its answer, in the order of their telling.
 
 Invariant: the moments of a run are the same whenever they are read, live or from disk, up to where it has got.
-Whatever is told lies on the disk before.
+Whatever is told lies on the disk before. A trace is read when somebody wants to know, and not at each event.
 """
 
 from __future__ import annotations
@@ -51,36 +51,56 @@ class LiveRun:
         self._told = ToldText(trace)
         self._speech = Speech()
         self._last = 0
+        self._stale = True  # a run that is resumed has a past
         self._waiting: list[asyncio.Future[None]] = []
         self._past = list(pieces_told(trace))
-        self.moments: list[Moment] = []
+        self._moments: list[Moment] = []
         for _, piece in self._past:
             self._speech.continue_with(piece)
+
+    @property
+    def moments(self) -> list[Moment]:
+        """Those that there are now.
+
+        Raises:
+            TraceError: the trace is damaged.
+        """
+        if self._stale:
+            self._catch_up()
+        return self._moments
 
     def hear(self, event: Event) -> None:
         """Take an event of the run."""
         if isinstance(event, _SHOWN):
-            self.catch_up()
+            self._stale = True
+            self._wake()
         elif self._tells and isinstance(event, TextDelta) and event.kind == "answer":
             piece = self._speech.more(event.call_id, event.attempt, event.text)
             if piece:
+                if self._stale:  # what the trace holds by now comes before the piece
+                    self._catch_up()
                 self._told.add(self._last, piece)
-                self._add(piece)
+                self._moments.append(piece)
+                self._wake()
 
-    def catch_up(self) -> None:
+    def _catch_up(self) -> None:
         """Take what is new in the trace."""
+        self._stale = False
         if not self.trace.exists():
             return
         for moment in merged(self._tail.news(), self._past):
-            if isinstance(moment, dict):
-                self._last = moment["n"]
-            self._add(moment)
+            if isinstance(moment, str):
+                self._moments.append(moment)
+                continue
+            self._last = moment["n"]
+            if _shown(moment):
+                self._moments.append(_slim(moment))
         self._past = [piece for piece in self._past if piece[0] > self._last]
 
     def end(self) -> None:
         """The run is no longer under way."""
         try:
-            self.catch_up()
+            self._catch_up()
         finally:
             self.over = True
             self._told.close()
@@ -96,8 +116,9 @@ class LiveRun:
         self.readers += 1
         try:
             while True:
-                if place < len(self.moments):
-                    news, place = self.moments[place:], len(self.moments)
+                moments = self.moments
+                if place < len(moments):
+                    news, place = moments[place:], len(moments)
                     yield news
                 elif self.over:
                     return
@@ -120,14 +141,6 @@ class LiveRun:
         self._waiting.append(waiter)
         done, _ = await asyncio.wait({waiter}, timeout=seconds)
         return bool(done)
-
-    def _add(self, moment: Moment) -> None:
-        if isinstance(moment, dict):
-            if not _shown(moment):
-                return
-            moment = _slim(moment)
-        self.moments.append(moment)
-        self._wake()
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []

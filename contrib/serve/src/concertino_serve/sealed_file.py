@@ -26,14 +26,22 @@ _CHECKSUM = 9
 _EMPTY = b"0" * (_CHECKSUM - 1) + b" "
 
 
-def write_document(path: Path, data: bytes) -> None:
+def write_document(path: Path, data: bytes, *, new: bool = False) -> None:
     """Write a file in one step.
+
+    Args:
+        new: half a file is as good as none: it is written in place, which is quicker.
 
     Raises:
         OSError: the disk is full or failing.
     """
     seal = _new_seal(path)
-    write_private(path, data if seal is None else _header(seal) + _closed(seal, data, 1))
+    data = data if seal is None else _header(seal) + _closed(seal, data, 1)
+    if not new:
+        write_private(path, data)
+        return
+    with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+        file.write(data)
 
 
 def read_document(path: Path) -> bytes:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
 from pathlib import Path
 
 import click
@@ -29,10 +27,10 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
 
     JSON: {"address", "models", "keys"}
     """
-    import uvicorn
     from concertino.traces.sealing import new_seal
 
     from .gate import LOOPBACK
+    from .http_server import listen, server_of
     from .serve_settings import read_serve_settings
     from .web_app import application_of
 
@@ -45,34 +43,11 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
     new_seal({})  # a wrong key is better told now than to the first client
     app = application_of(read, (*LOOPBACK, host), reload_by_signal=True)
     app.serving.hub.take_folder()
-    listening = _listen(host, port)
+    listening = listen(host, port)
     found = listening.getsockname()[1]
     address = f"http://{f'[{host}]' if ':' in host else host}:{found}"
     if as_json:
         write_json({"address": address, "models": list(read.presets), "keys": [key.name for key in read.keys]})
     else:
         say(f"{address}/v1 serves {', '.join(read.presets)}; press Ctrl-C to end")
-    config = uvicorn.Config(
-        app.gate,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        timeout_graceful_shutdown=max(1, round(read.limits.drain_seconds)),
-        lifespan="on",
-    )
-    uvicorn.Server(config).run(sockets=[listening])
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with contextlib.ExitStack() as undo:
-            made = undo.enter_context(socket.socket(family, socket.SOCK_STREAM))
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            made.bind(address)
-            made.listen()  # who reads the address may ask at once
-            undo.pop_all()
-    except OSError as error:
-        raise UsageError(f"--host {host} --port {port}: cannot be used: {error.strerror or error}") from error
-    return made
+    server_of(app.gate, read.limits.drain_seconds).run(sockets=[listening])
