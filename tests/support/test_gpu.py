@@ -144,7 +144,12 @@ def test_a_wheel_loses_what_no_import_needs_and_nothing_else(tmp_path: Path) -> 
 
 def test_the_page_says_what_was_not_measured() -> None:
     made = report()
-    stage = {"generated_per_second": 10.0, "updated_per_second": 20.0, "reached": 0.4 * 989e12, "seconds": 2.0}
+    stage: dict[str, Any] = {
+        "generated_per_second": 10.0,
+        "updated_per_second": 20.0,
+        "reached": 0.4 * 989e12,
+        "seconds": 2.0,
+    }
     stage |= {"outside": 0.125, "peak_memory": 2**30, "generate_seconds": 1.0, "update_seconds": 0.75}
     stage["planned"] = {"memory": 2**29, "sample_seconds": None, "update_seconds": 1.5, "sample_rate": None}
     found = {**figures("12.8"), "rl": stage, "before": {"rewards": [0.0, 1.0]}, "after": {"rewards": [1.0, 1.0]}}

@@ -117,7 +117,7 @@ class EvaluationList:
         for text in texts:
             line = _read(text) if text else None
             match line:
-                case {"t": "item", "key": [str(), str(), int()]}:
+                case {"t": "item", "key": [str(), str(), int()]} if line is not None:
                     yield line
                 case _ if text:
                     self._unread += 1
