@@ -25,6 +25,7 @@ from openai.types.responses import Response
 from waiting import wait_until
 
 from .serving_here import Counter, Here, Scripted, served, settings_of
+from .serving_scripts import strategy_of
 from .test_serve_chat import folded as folded_chat
 from .test_serve_chat import frames_of
 from .test_serve_responses import events_of, folded
@@ -122,6 +123,29 @@ async def test_the_streams_of_both_requests_add_up_to_the_plain_objects_and_read
 async def plain_chat(here: Here, answer_id: str) -> Any:
     run = here.app.serving.hub.get(answer_id, "")
     return completion(run.answer_id, run.request, await run.moments())
+
+
+@pytest.mark.parametrize("name", ["parallel-rounds", "serial-calls", "dependency-plan"])
+async def test_runs_of_several_strategies_stop_for_their_client_twice(name: str, tmp_path: Path) -> None:
+    strategy: Any = strategy_of(name)
+    turns = [
+        strategy.write_turn([ct.Call("weather", {"day": "today"}, "a")], "look"),
+        strategy.write_turn([ct.Call("weather", {"day": "tomorrow"}, "b")], "look"),
+        "".join(strategy.write_answer(ANSWER)),
+    ]
+    model = Scripted(lambda _: turns[min(model.asked, 3) - 1])
+    settings = settings_of(tmp_path, model, preset={"strategy": strategy})
+    async with served(settings) as here:
+        talk, days = list(ASK), []
+        got = await chat(here, talk)
+        while calls := got["choices"][0]["message"].get("tool_calls"):
+            days += [json.loads(call["function"]["arguments"])["day"] for call in calls]
+            results = [{"role": "tool", "tool_call_id": call["id"], "content": "sunny"} for call in calls]
+            talk += [got["choices"][0]["message"], *results]
+            got = await chat(here, talk)
+        assert len(here.app.serving.hub.runs.list()) == 1
+    assert got["choices"][0]["message"]["content"] == ANSWER
+    assert (days, model.asked) == (["today", "tomorrow"], 3)
 
 
 @pytest.mark.slow

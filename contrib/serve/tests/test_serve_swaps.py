@@ -159,9 +159,20 @@ POOL = 'members = ["toy/*"]\n[roles]\norchestrator = "{}"\n'
 PRESET = '[presets.{}]\npool = "pool.toml"\nbudget = "usd=0.5"\n'
 
 
+async def test_a_signal_reads_the_settings_at_once(file: Path) -> None:
+    settings = replace(settings_of_number(0, file), files=())
+    async with served(settings) as here:
+        here.app.serving.hub.swap(replace(settings, files=(file,)))
+        reload = SettingsReload(here.app.serving, file, pause=3600)
+        async with reload.watching(by_signal=True):
+            write(file, "5")
+            os.kill(os.getpid(), signal.SIGHUP)
+            await wait_until(lambda: reload.swaps)
+    assert here.app.serving.settings.presets == {"helper": generation(5)}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["signal", "file", "pool file"])
-def test_the_command_serves_what_its_files_say_now(way: str, tmp_path: Path) -> None:
+def test_the_command_serves_what_its_files_say_now(tmp_path: Path) -> None:
     pool, settings, log = tmp_path / "pool.toml", tmp_path / "serve.toml", tmp_path / "log"
     pool.write_text(POOL.format("toy/leader"))
     settings.write_text(PRESET.format("one"))
@@ -172,14 +183,12 @@ def test_the_command_serves_what_its_files_say_now(way: str, tmp_path: Path) -> 
         assert server.stdout is not None
         told = json.loads("".join(iter(server.stdout.readline, "}\n")) + "}")
         assert models(told["address"]) == ["one"]
-        if way == "pool file":
-            pool.write_text(POOL.format("none/such"))
-            until(lambda: "the presets stay as they are" in log.read_text())
-            assert models(told["address"]) == ["one"]
-            pool.write_text(POOL.format("toy/leader"))
+        pool.write_text(POOL.format("none/such"))
+        until(lambda: "the presets stay as they are" in log.read_text())
+        assert models(told["address"]) == ["one"]
+        pool.write_text(POOL.format("toy/leader"))
         settings.write_text(PRESET.format("one") + PRESET.format("two"))
-        if way == "signal":
-            os.kill(server.pid, signal.SIGHUP)
+        os.kill(server.pid, signal.SIGHUP)
         until(lambda: models(told["address"]) == ["one", "two"])
     finally:
         server.send_signal(signal.SIGINT)
