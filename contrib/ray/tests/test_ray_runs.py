@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from pathlib import Path
@@ -224,17 +226,30 @@ def test_a_drained_node_gets_no_more_orders_and_ends_what_it_has(nodes: Any) -> 
     asyncio.run(asyncio.wait_for(main(), 180))
 
 
-def test_a_node_that_the_cluster_takes_away_soon_is_drained(nodes: Any) -> None:
-    async def main() -> None:
-        async with RayRuns(Odd(), slots=6) as place:
-            await all_of(place, [odd("first")])
-            await until(lambda: sum(node.workers for node in place.health()) >= 2)
-            leaving = next(node for node in place.health() if node.workers)
-            # As `ray drain-node` tells it, which would end the node of another test here.
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("ray._private.state.state.get_draining_nodes", lambda: {leaving.node: 0})
-                await until(lambda: "draining" in [node.state for node in place.health()])
-            await until(lambda: not next(node.workers for node in place.health() if node.node == leaving.node))
-            assert len(await all_of(place, [odd(f"o{n}", give=n) for n in range(6)])) == 6
+def test_a_node_that_joins_gets_work_and_ray_drains_it(nodes: Any) -> None:
+    async def main(name: str) -> None:
+        async with RayRuns(Odd(), slots=12) as place:
+            running = asyncio.create_task(all_of(place, [odd(f"o{n}", give=n, sleep=0.2) for n in range(12)]))
+            await until(lambda: any(node.node == name and node.workers for node in place.health()))
+            assert len(await running) == 12
+            assert len(await all_of(place, [odd(f"p{n}", give=n, sleep=0.2) for n in range(12)])) == 12
 
-    asyncio.run(asyncio.wait_for(main(), 180))
+            def seen() -> Any:
+                return next(node for node in place.health() if node.node == name)
+
+            done = seen().done
+            assert done
+            why = ["--reason", "DRAIN_NODE_REASON_PREEMPTION", "--reason-message", "maintenance"]
+            given = ["--address", nodes.address, "--node-id", name, *why, "--deadline-remaining-seconds", "600"]
+            command = [sys.executable, "-m", "ray.scripts.scripts", "drain-node", *given]
+            await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
+            # Ray ends a node that it drains as soon as nothing is left on it.
+            await until(lambda: seen().state in ("draining", "gone") and not seen().workers)
+            assert len(await all_of(place, [odd(f"q{n}", give=n) for n in range(6)])) == 6
+            assert (seen().done, seen().lost) == (done, 0)
+
+    nodes.add()
+    try:
+        asyncio.run(asyncio.wait_for(main(nodes.others[-1].node_id), 180))
+    finally:
+        nodes.kill(-1)
