@@ -18,7 +18,7 @@ from concertino.core.known_secrets import finder, hidden_data
 from concertino.core.private_files import write_private
 from concertino.traces.store import REQUEST
 
-Protocol = Literal["chat", "responses"]
+Protocol = Literal["chat", "responses", "mcp"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class RequestRecord:
         background: it goes on without a client.
         input: of a response: the items.
         schema: of the answer.
+        member: that the client calls itself, without a model; empty where a model leads.
         closed: the client has cancelled it, so no later start of the server resumes it.
     """
 
@@ -52,7 +53,14 @@ class RequestRecord:
     previous: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     schema: Mapping[str, Any] | None = None
+    member: str = ""
     closed: bool = False
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a later start of the server resumes it: no client has cancelled it, and one may read it again."""
+        # An MCP client that has lost its connection has no way back to its call, unless it was told of a task.
+        return not self.closed and (self.protocol != "mcp" or self.background)
 
     def write(self, trace: Path) -> None:
         """Keep it.
@@ -63,7 +71,7 @@ class RequestRecord:
         data, found = dataclasses.asdict(self), finder()
         if found is not None:
             data = hidden_data(data, found)
-        write_private(record_beside(trace), json.dumps(data, ensure_ascii=False).encode())
+        write_private(record_beside(trace), json.dumps(data).encode())  # ASCII: half a letter has no bytes
 
     @classmethod
     def read(cls, trace: Path) -> Self:

@@ -25,6 +25,7 @@ from concertino.traces.store import REQUEST
 
 from .api_error import ApiError
 from .key_ring import Held, KeyRing
+from .one_call import OneCall, approver_of
 from .request_reader import Conversation
 from .request_record import RequestRecord, record_beside
 from .run_moments import LiveRun, Moment, moments_on_disk
@@ -144,6 +145,9 @@ class RunHub:
             self._digests.forget(run_id)
 
     def _leader(self, preset: Preset, request: RequestRecord) -> Orchestrator:
+        if request.member:
+            approve = approver_of(preset.pool, request.member, self.settings.mcp)
+            return Orchestrator(preset.model, OneCall(), executor=self.executor, approve=approve)
         instructions = "\n\n".join(filter(None, (preset.instructions, request.instructions)))
         try:
             return Orchestrator(
@@ -285,7 +289,7 @@ class RunHub:
     # -- the server's own life -------------------------------------------------------------------------------------
 
     async def open(self) -> int:
-        """Know the runs of the folder, and resume those that were interrupted and that no client has cancelled.
+        """Know the runs of the folder, and resume those that were interrupted and that a client may still read.
 
         Returns:
             How many were resumed.
@@ -306,7 +310,7 @@ class RunHub:
             except TraceError as error:
                 logger.warning("%s", error)
                 continue
-            if info.state == "interrupted" and not request.closed:
+            if info.state == "interrupted" and request.goes_on:
                 resumed += (await self.resume(self._served(run_id, request))).live is not None
             else:
                 self.ring.charge(request.owner, float(info.usage.get("usd", 0.0)), trace.stat().st_mtime)

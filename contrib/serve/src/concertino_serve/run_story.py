@@ -32,6 +32,8 @@ class ServedCall:
         arguments: as JSON.
         output: as text; None where it failed, or has not come.
         error: what failed.
+        content: the result as data, whole, also where a model is shown a part of it.
+        attached: the records of images and files that came with it.
     """
 
     id: str
@@ -40,6 +42,8 @@ class ServedCall:
     output: str | None = None
     error: str | None = None
     done: bool = False
+    content: Any = None
+    attached: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Step(NamedTuple):
@@ -88,6 +92,8 @@ class RunStory:
                 self._begun_again()
                 if moment["kind"] not in _NO_CALLS and moment["id"] not in self.calls:
                     yield self._opened(moment["id"], moment["name"], moment["arguments"])
+            case "attach" if (call := self.calls.get(moment["id"])) is not None:
+                call.attached = moment["attachments"]
             case "result":
                 self._begun_again()
                 yield from self._result(moment)
@@ -129,6 +135,7 @@ class RunStory:
         failure = record.get("error")
         if failure is None:
             content = record.get("content")
+            call.content = record.get("full", content)
             call.output = content if isinstance(content, str) else _json(content)
         else:
             call.error = f"{failure['code']}: {failure['message']}"

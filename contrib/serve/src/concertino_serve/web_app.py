@@ -5,6 +5,7 @@
     GET  /v1/responses/{id}, /v1/responses/{id}/input_items
     POST /v1/responses/{id}/cancel   DELETE /v1/responses/{id}
     GET  /, /static/{name}           GET  /v1/responses/{id}/trace
+    POST, DELETE /mcp                where the settings offer it
 
 Invariant: a route reads its request, asks the hub, and sends what a wire makes of the story; it decides nothing about a
 run.
@@ -15,8 +16,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from concertino.core.errors import UsageError
 from concertino.core.logs import logger_of
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -54,9 +57,13 @@ def application_of(settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK) -
     Raises:
         UsageError: presets and keys do not fit together.
     """
-    check_preset_budgets(settings.presets.values(), settings.keys)
-    ring = KeyRing(settings.keys, settings.limits)
-    serving = Serving(settings, ring, RunHub(settings, ring))
+    serving = serving_of(settings)
+    mcp = None
+    if settings.mcp is not None:
+        require_mcp()
+        from .mcp_routes import McpRoutes
+
+        mcp = McpRoutes(serving)
     routes = [
         _route("/health", _health, serving),
         _route("/metrics", _metrics, serving),
@@ -71,19 +78,42 @@ def application_of(settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK) -
         _route("/", chat_page.page, serving),
         _route("/static/{name}", chat_page.page, serving),
         _route("/v1/responses/{name}/input_items", response_routes.input_items, serving),
+        *([Route("/mcp", mcp.answer, methods=["POST", "DELETE"])] if mcp is not None else []),
     ]
 
     @contextlib.asynccontextmanager
     async def life(app: Any) -> AsyncIterator[None]:
         if resumed := await serving.hub.open():
             logger.info("%s interrupted runs were resumed", resumed)
-        try:
-            yield
-        finally:
-            await serving.hub.close()
+        async with mcp.running() if mcp is not None else contextlib.nullcontext():
+            try:
+                yield
+            finally:
+                await serving.hub.close()
 
     router = Router(routes, redirect_slashes=False, default=_nothing, lifespan=life)
     return Application(Gate(router, (*hosts, *settings.hosts), settings.origins, serving.statuses), serving)
+
+
+def serving_of(settings: ServeSettings) -> Serving:
+    """What a server of some settings is made of.
+
+    Raises:
+        UsageError: presets and keys do not fit together.
+    """
+    check_preset_budgets(settings.presets.values(), settings.keys)
+    ring = KeyRing(settings.keys, settings.limits)
+    return Serving(settings, ring, RunHub(settings, ring))
+
+
+def require_mcp() -> None:
+    """Say what brings MCP, where it is missing.
+
+    Raises:
+        UsageError: the package is not installed.
+    """
+    if find_spec("mcp") is None:
+        raise UsageError("[mcp]: the package mcp is not installed; pip install 'concertino-serve[mcp]'")
 
 
 def _route(path: str, endpoint: _Endpoint, serving: Serving, method: str = "GET") -> Route:
