@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ class Members:
             """Draw."""
             return ct.Result("drawn", attachments=(ct.Image(PNG, name="dot.png"),))
 
-        @ct.tool(cost=ct.Cost(usd=0.2))
+        @ct.tool(cost=ct.Cost(usd=0.2), retry_safe=True)
         async def wait(ctx: ct.Context, steps: int = 0) -> str:
             """Wait until the test says so, and report steps."""
             self.running += 1
@@ -111,4 +112,102 @@ async def connected(here: Here, revision: str, key: str = "", **options: Any) ->
             yield client
 
 
-__all__ = ["ANSWER", "PNG", "REVISIONS", "Members", "connected", "mcp_settings"]
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+ACCEPT = "application/json, text/event-stream"
+
+
+def posted(message: Any, **headers: str) -> bytes:
+    body = json.dumps(message).encode() if not isinstance(message, bytes) else message
+    given = {
+        "host": "127.0.0.1",
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "accept": ACCEPT,
+        "connection": "close",
+    } | {name.replace("_", "-"): value for name, value in headers.items()}
+    lines = ["POST /mcp HTTP/1.1", *(f"{name}: {value}" for name, value in given.items())]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
+
+
+async def opened(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+
+
+async def answered(url: str, text: bytes) -> tuple[int, dict[str, str], bytes]:
+    reader, writer = await opened(url)
+    writer.write(text)
+    head, _, body = (await asyncio.wait_for(reader.read(), 20)).partition(b"\r\n\r\n")
+    writer.close()
+    first, *lines = head.decode().split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    return int(first.split(" ")[1]), headers, body
+
+
+async def begun_by_hand(url: str, revision: str, tool: str) -> asyncio.StreamWriter:
+    """A call whose connection the test holds."""
+    call: dict[str, Any] = {
+        "jsonrpc": "2.0",
+        "id": 2,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": {}},
+    }
+    if revision == "2026-07-28":
+        call["params"]["_meta"] = META
+        asked = posted(call, mcp_protocol_version=revision, mcp_method="tools/call", mcp_name=tool)
+    else:
+        about = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}
+        _, headers, _ = await answered(url, posted(hello))
+        session = {"mcp_session_id": headers["mcp-session-id"], "mcp_protocol_version": revision}
+        await answered(url, posted({"jsonrpc": "2.0", "method": "notifications/initialized"}, **session))
+        asked = posted(call, **session)
+    _, writer = await opened(url)
+    writer.write(asked)
+    return writer
+
+
+def call_of(tool: str, arguments: Any, **params: Any) -> dict[str, Any]:
+    """A call of a tool, in the form of 2026-07-28."""
+    return request_of("tools/call", name=tool, arguments=arguments, **params)
+
+
+def request_of(method: str, *, extensions: Sequence[str] = (), **params: Any) -> dict[str, Any]:
+    """A request in the form of 2026-07-28."""
+    able = {"extensions": {name: {} for name in extensions}}
+    meta = {**META, "io.modelcontextprotocol/clientCapabilities": able}
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta, **params}}
+
+
+async def asked(url: str, request: dict[str, Any], **headers: str) -> dict[str, Any]:
+    """What the server answers to such a request."""
+    given = {"mcp_protocol_version": "2026-07-28", "mcp_method": request["method"], **headers}
+    if "name" in request["params"]:
+        given["mcp_name"] = request["params"]["name"]
+    _, _, body = await answered(url, posted(request, **given))
+    found: dict[str, Any] = json.loads(body)
+    return found
+
+
+def text_of(result: Any) -> str:
+    """The text of a result."""
+    return str(result.content[0].text)
+
+
+__all__ = [
+    "ANSWER",
+    "PNG",
+    "REVISIONS",
+    "Members",
+    "answered",
+    "asked",
+    "begun_by_hand",
+    "call_of",
+    "connected",
+    "mcp_settings",
+    "posted",
+    "request_of",
+    "text_of",
+]

@@ -70,8 +70,8 @@ class McpTools:
         self.members = {tool.name: tool for tool in _open_members(self.preset.pool, offer)}
         if ASK in self.members:
             raise UsageError(
-                f"mcp: the member {self.members[ASK].spec.name!r} is called {ASK!r}, as the tool that asks the pool is; "
-                "give it another name in the pool file: [aliases]"
+                f"mcp: the member {self.members[ASK].spec.name!r} has the name of a tool of the server; "
+                "give it another one in the pool file: [aliases]"
             )
 
     def page(self, cursor: str | None, *, modern: bool) -> types.ListToolsResult:
@@ -103,7 +103,7 @@ class McpTools:
         return types.Tool(
             name=ASK,
             title="Ask the whole pool",
-            description="Answers a question. A model leads: it plans, calls members of the pool, and reads the results.",
+            description="Answers a question. A model leads: it plans, calls members of the pool, reads their results.",
             input_schema=schema,
             output_schema=_ANSWER_SCHEMA,
         )

@@ -137,6 +137,7 @@ class RunStory:
             content = record.get("content")
             call.content = record.get("full", content)
             call.output = content if isinstance(content, str) else _json(content)
+            call.error = None  # of a run that was cancelled before it was resumed
         else:
             call.error = f"{failure['code']}: {failure['message']}"
             # A resumed run makes it again, so only the end of the run tells whether that was its last word.
