@@ -1,4 +1,4 @@
-"""concertino-serve: pools behind an address, for any client of the OpenAI API.
+"""concertino-serve: pools behind an address, for any client of the OpenAI API or of MCP.
 
     serve_settings  the settings file             api_error       what a client is told of an error
     request_record  what a client asked for       request_reader  from a body to a question
@@ -8,6 +8,10 @@
     key_ring        keys, budgets, rates          gate            who gets in, and with how much
     event_stream    frames to a client            web_app         the routes
     chat_routes, response_routes, chat_page       what each route does
+    one_call        a call without a model        mcp_tools       what MCP clients find
+    mcp_server      what they are answered        mcp_results     what they read of a run
+    mcp_progress    how far a call is             mcp_tasks       long calls as tasks
+    mcp_routes, mcp_stdio                         its two transports
     serving         what routes share             server_metrics  counts
     serve_commands  the command                   static          the files of the chat page
 

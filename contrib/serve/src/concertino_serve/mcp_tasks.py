@@ -17,6 +17,7 @@ from concertino.traces.journal_lock import is_being_written
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from .api_error import ApiError
@@ -82,6 +83,14 @@ class McpTasks:
         return {}
 
     def _found(self, ctx: Context, params: TaskParams) -> ServedRun:
+        if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            raise MCPError(types.METHOD_NOT_FOUND, "Method not found")
+        if not can_read_tasks(ctx):
+            needed = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+            raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, f"the client does not declare {TASKS}", needed)
+        named = ctx.request.headers.get(MCP_NAME_HEADER) if ctx.request is not None else None
+        if named is not None and decode_header_value(named) != params.task_id:
+            raise MCPError(types.HEADER_MISMATCH, f"the header {MCP_NAME_HEADER} names another task than the body")
         try:
             run = self._hub.get(params.task_id, self._owner_of(ctx))
         except ApiError:
