@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
 import concertino as ct
 import pytest
+from concertino.core.events import CallStarted, Event, Progressed
 from concertino.core.known_secrets import Secret
+from concertino_serve.mcp_progress import ProgressWatch
 from concertino_serve.serve_settings import ClientKey, McpOffer
 from mcp.shared.exceptions import MCPError
 from waiting import wait_until
@@ -230,3 +233,34 @@ async def test_a_client_that_goes_leaves_its_call_where_the_preset_says_so(revis
         members.go_on.set()
         await wait_until(lambda: not here.app.serving.hub.active)
         assert [run.stop for run in here.app.serving.hub.runs.list()] == ["answered"]
+
+
+async def told_of(watch: ProgressWatch, *events: Event) -> list[tuple[float, str]]:
+    """What is told of each event, where it is taken at once."""
+    found = []
+    for event in events:
+        watch.hear(event)
+        with contextlib.suppress(TimeoutError):
+            news = await asyncio.wait_for(watch.next(), 0.01)
+            found.append((news.done, news.message))
+    return found
+
+
+def reported(done: float) -> Progressed:
+    return Progressed("1.1", "wait", done, None, f"at {done:g}", 0.0)
+
+
+async def test_the_number_of_a_progress_only_grows() -> None:
+    own = await told_of(ProgressWatch(by_steps=False), *map(reported, (1, 3, 2, 3, 4)))
+    assert own == [(1, "at 1"), (3, "at 3"), (4, "at 4")]
+    began = CallStarted("r", "1.1", "", "price", "tool", {}, 0.0)
+    asked = CallStarted("r", "ask.1", "", "m/lead", "model", {}, 0.0)
+    steps = await told_of(ProgressWatch(by_steps=True), asked, began, reported(0.5), began)
+    assert steps == [(1, "price began"), (2, "wait: at 0.5"), (3, "price began")]
+
+
+async def test_progress_that_comes_faster_than_it_is_read_is_left_out() -> None:
+    watch = ProgressWatch(by_steps=False)
+    for done in range(1, 1000):
+        watch.hear(reported(done))
+    assert (await watch.next()).done == 999

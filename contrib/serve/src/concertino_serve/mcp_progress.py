@@ -9,7 +9,6 @@ import asyncio
 from dataclasses import dataclass
 
 from concertino.core.events import CallEnded, CallStarted, Event, Progressed
-from concertino.core.known_secrets import without_secrets
 
 _OF_MODELS = ("model", "guard")
 
@@ -57,7 +56,7 @@ class ProgressWatch:
 
     def _tell(self, done: float, total: float | None, message: str) -> None:
         self._done = done
-        self._latest = Progress(done, total, without_secrets(message))
+        self._latest = Progress(done, total, message)
         self._changed.set()
 
 
