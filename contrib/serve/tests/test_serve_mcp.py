@@ -21,7 +21,7 @@ from waiting import wait_until
 from .serving_here import served
 from .serving_mcp import ANSWER, PNG, REVISIONS, Members, begun_by_hand, connected, mcp_settings, text_of
 
-both = pytest.mark.parametrize("revision", REVISIONS)
+both = pytest.mark.parametrize("revision", [pytest.param("2025-11-25", marks=pytest.mark.slow), "2026-07-28"])
 ADA = Secret("ada-canary-0123456789")
 
 

@@ -27,7 +27,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from .api_error import ApiError
 from .mcp_progress import ProgressWatch
 from .mcp_results import refusal, result_of
-from .mcp_tasks import TASKS, McpTasks, can_read_tasks, created_task
+from .mcp_tasks import McpTasks, can_read_tasks, created_task
 from .mcp_tools import ASK, McpTools
 from .one_call import call_as_question
 from .request_reader import Conversation
@@ -179,6 +179,3 @@ def _request(owner: str, preset: Preset, question: str, member: str = "") -> Req
         input=[{"type": "message", "role": "user", "content": question}],
         member=member,
     )
-
-
-__all__ = ["LEAVING", "OWNER", "TASKS", "McpService"]

@@ -18,7 +18,7 @@ from concertino.core.known_secrets import finder, hidden_data
 from concertino.core.private_files import write_private
 from concertino.traces.store import REQUEST
 
-Protocol = Literal["chat", "responses", "mcp"]
+Protocol = Literal["chat", "responses", "mcp", "a2a"]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,8 +25,9 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Where to listen; by default this machine alone.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8899, help="By default 8899; 0 for a free one.")
 @click.option("--stdio", is_flag=True, help="Be an MCP server on stdin and stdout, for the client that starts this.")
+@click.option("--a2a", is_flag=True, help="Be an agent for clients of A2A too, at /a2a.")
 @common_options
-def serve_command(settings: Path, host: str, port: int, stdio: bool, as_json: bool) -> None:
+def serve_command(settings: Path, host: str, port: int, stdio: bool, a2a: bool, as_json: bool) -> None:
     """Serve pools, the presets of a SETTINGS file, to clients of the OpenAI API, until Ctrl-C.
 
     Elsewhere than on this machine it listens only if the file names keys. Every run has a trace. A stop waits for the
@@ -51,7 +53,7 @@ def serve_command(settings: Path, host: str, port: int, stdio: bool, as_json: bo
     if stdio:
         _serve_stdio(read)
         return
-    app = application_of(read, (*LOOPBACK, host))
+    app = application_of(dataclasses.replace(read, a2a=a2a), (*LOOPBACK, host))
     listening = _listen(host, port)
     found = listening.getsockname()[1]
     address = f"http://{f'[{host}]' if ':' in host else host}:{found}"

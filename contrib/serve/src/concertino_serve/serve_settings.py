@@ -124,6 +124,7 @@ class ServeSettings:
 
     Attributes:
         mcp: None where it is no MCP server.
+        a2a: whether its presets are agents for clients of A2A.
         hosts: names under which it may be asked, beside those of this machine.
         origins: of pages that may ask, beside its own.
     """
@@ -135,6 +136,7 @@ class ServeSettings:
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     mcp: McpOffer | None = None
+    a2a: bool = False
 
 
 def read_serve_settings(file: Path) -> ServeSettings:

@@ -6,6 +6,7 @@
     POST /v1/responses/{id}/cancel   DELETE /v1/responses/{id}
     GET  /, /static/{name}           GET  /v1/responses/{id}/trace
     POST, DELETE /mcp                where the settings offer it
+    POST /a2a                        GET  /.well-known/agent-card.json      where they are asked for
 
 Invariant: a route reads its request, asks the hub, and sends what a wire makes of the story; it decides nothing about a
 run.
@@ -26,7 +27,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from . import chat_page, response_routes
+from . import a2a_routes, chat_page, response_routes
 from .api_error import ApiError
 from .chat_routes import chat
 from .event_stream import JsonAnswer
@@ -80,6 +81,9 @@ def application_of(settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK) -
         _route("/v1/responses/{name}/input_items", response_routes.input_items, serving),
         *([Route("/mcp", mcp.answer, methods=["POST", "DELETE"])] if mcp is not None else []),
     ]
+    if settings.a2a:
+        routes.append(_route("/a2a", a2a_routes.answer, serving, "POST"))
+        routes.append(_route("/.well-known/agent-card.json", a2a_routes.agent_card, serving))
 
     @contextlib.asynccontextmanager
     async def life(app: Any) -> AsyncIterator[None]:
