@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+import uvicorn
+from click.testing import CliRunner
+from concertino.cli import command_line
 from concertino.core.known_secrets import Secret
 from concertino_serve.serve_settings import ClientKey
 from waiting import wait_until
@@ -153,3 +157,30 @@ async def test_other_versions_and_what_is_no_request_are_refused(tmp_path: Path)
 async def test_without_the_option_there_is_no_agent(tmp_path: Path) -> None:
     async with served(settings_of(tmp_path, Scripted(calls_then(ANSWER)))) as here:
         assert (await posted(here.url, "SendMessage", message())).status_code == 404
+
+
+async def test_the_option_of_the_command_makes_an_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pool.toml").write_text('members = ["toy/solve"]\n\n[roles]\norchestrator = "toy/leader"\n')
+    (tmp_path / "serve.toml").write_text('traces = "runs"\n[presets.helper]\npool = "pool.toml"\n')
+    apps: list[Any] = []
+
+    def run(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
+        apps.append(server.config.app)
+        for each in sockets:
+            each.close()
+
+    monkeypatch.setattr(uvicorn.Server, "run", run)
+    for options in ([], ["--a2a"]):
+        command = ["serve", str(tmp_path / "serve.toml"), "--port", "0", *options]
+        done = await asyncio.to_thread(CliRunner().invoke, command_line, command)
+        assert done.exit_code == 0, done.output
+    sent: list[Any] = []
+
+    async def send(told: Any) -> None:
+        sent.append(told)
+
+    scope = {"type": "http", "method": "GET", "path": "/.well-known/agent-card.json", "scheme": "http"}
+    scope |= {"headers": [(b"host", b"127.0.0.1")], "query_string": b"", "server": ("127.0.0.1", 80)}
+    for app in apps:
+        await app(dict(scope), lambda: asyncio.sleep(60), send)
+    assert [told["status"] for told in sent if "status" in told] == [404, 200]
