@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +10,12 @@ from typing import Any
 
 import pytest
 from concertino.core.known_secrets import Secret
+from concertino_serve.mcp_server import McpService
 from concertino_serve.mcp_tasks import TASKS
+from concertino_serve.request_record import RequestRecord
 from concertino_serve.serve_settings import ClientKey, McpOffer
+from concertino_serve.web_app import serving_of
+from mcp.client.client import Client
 from waiting import wait_until
 
 from .serving_here import served
@@ -125,6 +130,19 @@ async def test_a_task_outlives_a_kill_and_pays_nothing_twice(tmp_path: Path) -> 
         server.stop(signal.SIGTERM)
     assert found["result"]["structuredContent"]["answer"] == f"client-1: {WORDS}"
     assert server.calls() == ["client-1 begins", "client-1 ends"]
+
+
+async def test_a_server_of_one_client_leaves_no_run_to_later_starts(tmp_path: Path) -> None:
+    members = Members()
+    serving = serving_of(mcp_settings(tmp_path, members, AT_ONCE))
+    async with Client(McpService(serving).server) as client:
+        call = asyncio.create_task(client.call_tool("wait", {}))
+        await wait_until(lambda: members.running)
+        (run,) = serving.hub.runs.list()
+        await serving.hub.close(for_good=True)
+        await asyncio.gather(call, return_exceptions=True)
+    assert not RequestRecord.read(run.path).goes_on
+    assert RequestRecord.read(run.path).closed
 
 
 async def test_a_question_may_be_a_task_too(tmp_path: Path) -> None:

@@ -28,4 +28,4 @@ async def serve_stdio(settings: ServeSettings) -> None:
         async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
     finally:
-        await serving.hub.close()
+        await serving.hub.close(for_good=True)

@@ -86,7 +86,7 @@ class McpTasks:
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             raise MCPError(types.METHOD_NOT_FOUND, "Method not found")
         if not can_read_tasks(ctx):
-            needed = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+            needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
             raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, f"the client does not declare {TASKS}", needed)
         named = ctx.request.headers.get(MCP_NAME_HEADER) if ctx.request is not None else None
         if named is not None and decode_header_value(named) != params.task_id:

@@ -316,9 +316,16 @@ class RunHub:
                 self.ring.charge(request.owner, float(info.usage.get("usd", 0.0)), trace.stat().st_mtime)
         return resumed
 
-    async def close(self) -> None:
-        """Suspend what still runs: it goes on at the next start."""
+    async def close(self, *, for_good: bool = False) -> None:
+        """Suspend what still runs: it goes on at the next start.
+
+        Args:
+            for_good: no later start resumes it.
+        """
         self.stopping = True
+        for run_id in self._live if for_good else ():
+            trace = self.runs.store.path_for(run_id)
+            replace(RequestRecord.read(trace), closed=True).write(trace)
         handles = [handle for _, handle in self._live.values()]
         await asyncio.gather(*(handle.cancel() for handle in handles), return_exceptions=True)
         with contextlib.suppress(ConcertinoError):
