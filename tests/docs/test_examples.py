@@ -20,9 +20,10 @@ SERVED = [
     EXAMPLES / "application" / "few_lines.py",
     EXAMPLES / "serve" / "ask.py",
     EXAMPLES / "serve" / "client_tool.py",
+    EXAMPLES / "serve" / "use_mcp.py",
     *EXAMPLES.glob("migration/**/*.py"),
 ]
-"""They ask a model server, so tests of their own run them."""
+"""They ask a server, so tests of their own run them."""
 FOREIGN = sorted(EXAMPLES.glob("foreign/*_langchain.py")) + sorted(EXAMPLES.glob("foreign/*_openai_agents.py"))
 """They need another framework, so `tests/foreign` runs them in an environment of its own."""
 

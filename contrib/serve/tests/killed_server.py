@@ -10,7 +10,7 @@ from pathlib import Path
 
 import concertino as ct
 import uvicorn
-from concertino_serve.serve_settings import Limits, Preset, ServeSettings
+from concertino_serve.serve_settings import Limits, McpOffer, Preset, ServeSettings
 from concertino_serve.web_app import application_of
 
 WORDS = "one two three four five six seven eight nine ten"
@@ -54,7 +54,8 @@ def main(folder: Path, port: int) -> None:
 
     pool = ct.Pool.of(work, ct.ModelSpec("m/lead", Model)).bind(orchestrator="m/lead")
     presets = {"helper": Preset("helper", pool, strategy=ct.ParallelRounds())}
-    settings = ServeSettings(presets, traces=folder / "traces", limits=Limits(drain_seconds=1))
+    offer = McpOffer(task_seconds=0.0)
+    settings = ServeSettings(presets, traces=folder / "traces", limits=Limits(drain_seconds=1), mcp=offer)
     config = uvicorn.Config(application_of(settings).gate, port=port, log_config=None, timeout_graceful_shutdown=1)
     uvicorn.Server(config).run()
 

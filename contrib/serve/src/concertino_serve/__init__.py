@@ -1,4 +1,4 @@
-"""concertino-serve: pools behind an address, for any client of the OpenAI API.
+"""concertino-serve: pools behind an address, for any client of the OpenAI API or of MCP.
 
     serve_settings  the settings file             api_error       what a client is told of an error
     request_record  what a client asked for       request_reader  from a body to a question
@@ -13,6 +13,10 @@
     event_stream    frames to a client            web_app         the routes
     response_items  items that clients send       chat_page       the page
     chat_routes, response_routes, conversation_routes   what each route does
+    one_call        a call without a model        mcp_tools       what MCP clients find
+    mcp_server      what they are answered        mcp_results     what they read of a run
+    mcp_progress    how far a call is             mcp_tasks       long calls as tasks
+    mcp_routes, mcp_stdio                         its two transports
     serving         what routes share             server_metrics  counts
     serve_commands  the command                   http_server     how it listens
     static          the files of the chat page

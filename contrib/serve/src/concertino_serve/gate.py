@@ -96,11 +96,11 @@ def _name(host: str) -> str:
     return name if host.lower() in (name, f"{name}:{parts.port}", f"[{name}]", f"[{name}]:{parts.port}") else ""
 
 
-async def read_body(request: Request, limits: Limits) -> tuple[bytes, dict[str, Any]]:
-    """The body, and the object in it.
+async def read_bytes(request: Request, limits: Limits) -> bytes:
+    """The body.
 
     Raises:
-        ApiError: it is too long, too slow, or no JSON object.
+        ApiError: it is too long, too slow, or no JSON.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
@@ -117,7 +117,16 @@ async def read_body(request: Request, limits: Limits) -> tuple[bytes, dict[str, 
     except TimeoutError:
         error = ApiError(408, f"the body has not come within {limits.body_seconds:g} s", code="too_slow")
         raise error from None
-    body = b"".join(pieces)
+    return b"".join(pieces)
+
+
+async def read_body(request: Request, limits: Limits) -> tuple[bytes, dict[str, Any]]:
+    """The body, and the object in it.
+
+    Raises:
+        ApiError: as `read_bytes`; or it is no JSON object.
+    """
+    body = await read_bytes(request, limits)
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):

@@ -22,7 +22,7 @@ from concertino.traces.store import REQUEST
 
 from .sealed_file import read_document, write_document
 
-Protocol = Literal["chat", "responses"]
+Protocol = Literal["chat", "responses", "mcp", "a2a"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class RequestRecord:
         input: of a response: the items.
         schema: of the answer.
         conversation: of a response: the one that it belongs to.
+        member: that the client calls itself, without a model; empty where a model leads.
         closed: the client has cancelled it, so no later start of the server resumes it.
         side: it is a side prompt.
         tools: of the client, by `read_tools`.
@@ -64,6 +65,7 @@ class RequestRecord:
     conversation: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     schema: Mapping[str, Any] | None = None
+    member: str = ""
     closed: bool = False
     side: bool = False
     tools: list[dict[str, Any]] = field(default_factory=list)
@@ -71,6 +73,12 @@ class RequestRecord:
     given: Mapping[str, str] = field(default_factory=dict)
     decided: Mapping[str, bool] = field(default_factory=dict)
     parts: tuple[RequestRecord, ...] = ()
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a later start of the server resumes it: no client has cancelled it, and one may read it again."""
+        # An MCP client that has lost its connection has no way back to its call, unless it was told of a task.
+        return not self.closed and (self.protocol != "mcp" or self.background)
 
     @property
     def latest(self) -> RequestRecord:
@@ -94,7 +102,8 @@ class RequestRecord:
         data, found = self._to_json(), finder()
         if found is not None:
             data = hidden_data(data, found)
-        write_document(record_beside(trace), json.dumps(data, ensure_ascii=False).encode(), new=new)
+        text = json.dumps(data)  # ASCII: half a letter has no bytes
+        write_document(record_beside(trace), text.encode(), new=new)
 
     def _to_json(self) -> dict[str, Any]:
         # `dataclasses.asdict` copies all values, and takes ten times as long.

@@ -32,6 +32,7 @@ from .api_error import ApiError
 from .call_answers import CallAnswers
 from .client_tools import pool_with
 from .key_ring import Held, KeyRing
+from .one_call import OneCall, approver_of
 from .request_reader import Conversation
 from .request_record import RequestRecord, record_beside
 from .run_moments import LiveRun, Moment, moments_on_disk
@@ -72,7 +73,8 @@ class RunHub:
         known = self.settings.presets
         # An equal one stays the same object, with all that an executor has made ready for it.
         presets = {name: known[name] if known.get(name) == new else new for name, new in settings.presets.items()}
-        self.settings = replace(self.settings, presets=presets, files=settings.files)
+        mcp = settings.mcp if self.settings.mcp is not None else None  # the route is there, or it is not
+        self.settings = replace(self.settings, presets=presets, files=settings.files, mcp=mcp or self.settings.mcp)
 
     # -- beginning -------------------------------------------------------------------------------------------------
 
@@ -121,6 +123,9 @@ class RunHub:
             self._digests.forget(run_id)
 
     def _leader(self, preset: Preset, request: RequestRecord) -> Orchestrator:
+        if request.member:
+            approve = approver_of(preset.pool, request.member, self.settings.mcp)
+            return Orchestrator(preset.model, OneCall(), executor=self.executor, approve=approve)
         instructions = "\n\n".join(filter(None, (preset.instructions, request.instructions)))
         try:
             return Orchestrator(
@@ -364,7 +369,7 @@ class RunHub:
             self._folder = ServedFolder(self.runs.store.folder)
 
     async def open(self) -> int:
-        """Know the runs of the folder, and resume those that were interrupted and that no client has cancelled.
+        """Know the runs of the folder, and resume those that were interrupted and that a client may still read.
 
         Returns:
             How many were resumed.
@@ -389,16 +394,23 @@ class RunHub:
             except TraceError as error:
                 logger.warning("%s", error)
                 continue
-            due = not request.closed and self._is_due(run_id, request)
+            due = request.goes_on and self._is_due(run_id, request)
             paid = _end_of(moments_on_disk(trace))[1] if due else float(info.usage.get("usd", 0.0))
             self.ring.charge(request.owner, paid, trace.stat().st_mtime)
             if due:
                 resumed += (await self.resume(self._served(run_id, request))).live is not None
         return resumed
 
-    async def close(self) -> None:
-        """Suspend what still runs: it goes on at the next start."""
+    async def close(self, *, for_good: bool = False) -> None:
+        """Suspend what still runs: it goes on at the next start.
+
+        Args:
+            for_good: no later start resumes it.
+        """
         self.stopping = True
+        for run_id in self._live if for_good else ():
+            trace = self.runs.store.path_for(run_id)
+            replace(RequestRecord.read(trace), closed=True).write(trace)
         handles = [handle for _, handle in self._live.values()]
         await asyncio.gather(*(handle.cancel() for handle in handles), return_exceptions=True)
         with contextlib.suppress(ConcertinoError):

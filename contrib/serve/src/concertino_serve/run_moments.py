@@ -7,7 +7,7 @@ Whatever is told lies on the disk before. A trace is read when somebody wants to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from .told_text import ToldText, pieces_told
 
 Moment = dict[str, Any] | str
 """A record of the trace, or a piece of the answer."""
-_KINDS = ("run", "plan", "intent", "approval", "decision", "result", "end")
+_KINDS = ("run", "plan", "intent", "approval", "decision", "attach", "result", "end")
 """Records that a client is told something of."""
 _SHOWN = (RunStarted, Planned, CallStarted, ApprovalAsked, Decided, CallEnded, RunEnded)
 """Their events: at all others there is nothing new to read."""
@@ -40,12 +40,16 @@ class LiveRun:
     Args:
         trace: its trace.
         tells_text: whether the answer is told while it is written.
+
+    Attributes:
+        watch: hears every event too, for what is told while it happens and never again.
     """
 
     def __init__(self, trace: Path, *, tells_text: bool) -> None:
         self.trace = trace
         self.over = False
         self.readers = 0
+        self.watch: Callable[[Event], None] | None = None
         self._tells = tells_text
         self._tail = TraceTail(trace)
         self._told = ToldText(trace)
@@ -71,6 +75,8 @@ class LiveRun:
 
     def hear(self, event: Event) -> None:
         """Take an event of the run."""
+        if self.watch is not None:
+            self.watch(event)
         if isinstance(event, _SHOWN):
             self._stale = True
             self._wake()

@@ -1,6 +1,6 @@
 """The story of a run: the fold over its moments that every protocol tells in its own words.
 
-    story = RunStory()
+    story = RunStory.of(request)
     for moment in moments:
         for step in story.take(moment): ...      # a call was opened or closed, or there is more of the answer
     for step in story.close(): ...               # the run is no longer under way
@@ -38,6 +38,8 @@ class ServedCall:
         output: as text; None where it failed, or has not come.
         error: what failed.
         for_client: the client is to make it.
+        content: the result as data, whole, also where a model is shown a part of it.
+        attached: the records of images and files that came with it.
     """
 
     id: str
@@ -47,6 +49,8 @@ class ServedCall:
     error: str | None = None
     done: bool = False
     for_client: bool = False
+    content: Any = None
+    attached: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Step(NamedTuple):
@@ -121,6 +125,9 @@ class RunStory:
             if moment["t"] == "end":
                 self._used = moment["usage"]
             return
+        yield from self._steps(moment)
+
+    def _steps(self, moment: dict[str, Any]) -> Iterator[Step]:
         match moment["t"]:
             case "plan":
                 self._begun_again()
@@ -128,6 +135,8 @@ class RunStory:
                 self._begun_again()
                 if self._is_of_pool(moment) and moment["id"] not in self.calls:
                     yield self._opened(moment["id"], moment["name"], moment["arguments"])
+            case "attach" if (call := self.calls.get(moment["id"])) is not None:
+                call.attached = moment["attachments"]
             case "result":
                 self._begun_again()
                 yield from self._result(moment)
@@ -194,7 +203,9 @@ class RunStory:
         failure = record.get("error")
         if failure is None:
             content = record.get("content")
+            call.content = record.get("full", content)
             call.output = content if isinstance(content, str) else _json(content)
+            call.error = None  # of a run that was cancelled before it was resumed
         else:
             call.error = f"{failure['code']}: {failure['message']}"
             # A resumed run makes it again, so only the end of the run tells whether that was its last word.

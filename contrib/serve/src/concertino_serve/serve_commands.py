@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from concertino.cli.options import common_options
 from concertino.cli.output import write_json
 from concertino.cli.terminal import say
 from concertino.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from .serve_settings import ServeSettings
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -17,13 +22,17 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 @click.argument("settings", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Where to listen; by default this machine alone.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8899, help="By default 8899; 0 for a free one.")
+@click.option("--stdio", is_flag=True, help="Be an MCP server on stdin and stdout, for the client that starts this.")
+@click.option("--a2a", is_flag=True, help="Be an agent for clients of A2A too, at /a2a.")
 @common_options
-def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
+def serve_command(settings: Path, host: str, port: int, stdio: bool, a2a: bool, as_json: bool) -> None:
     """Serve pools, the presets of a SETTINGS file, to clients of the OpenAI API, until Ctrl-C.
 
     Elsewhere than on this machine it listens only if the file names keys. Every run has a trace. A stop waits for the
     runs; a run that has not ended then continues at the next start. A change of the file, or of a pool file that it
     names, takes effect for the runs that begin then, and so does SIGHUP.
+
+    With [mcp] in the file it is an MCP server too, at /mcp. With --stdio it is one on stdin and stdout alone.
 
     JSON: {"address", "models", "keys"}
     """
@@ -41,7 +50,10 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
             '[keys.ada] with env = "ADA_KEY"'
         )
     new_seal({})  # a wrong key is better told now than to the first client
-    app = application_of(read, (*LOOPBACK, host), reload_by_signal=True)
+    if stdio:
+        _serve_stdio(read)
+        return
+    app = application_of(dataclasses.replace(read, a2a=a2a), (*LOOPBACK, host), reload_by_signal=True)
     app.serving.hub.take_folder()
     listening = listen(host, port)
     found = listening.getsockname()[1]
@@ -51,3 +63,14 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
     else:
         say(f"{address}/v1 serves {', '.join(read.presets)}; press Ctrl-C to end")
     server_of(app.gate, read.limits.drain_seconds).run(sockets=[listening])
+
+
+def _serve_stdio(read: ServeSettings) -> None:
+    import asyncio
+
+    from .web_app import require_mcp
+
+    require_mcp()
+    from .mcp_stdio import serve_stdio
+
+    asyncio.run(serve_stdio(read))

@@ -10,6 +10,8 @@
     [keys.ada]                            # a client
     env = "ADA_KEY"                       # the variable of the environment that holds its key
     usd_per_day = 5.0
+    [mcp]                                 # the pool as an MCP server, at /mcp
+    members = ["toy/*"]                   # the tools beside `ask`; by default all
 
 Invariant: a key stands in the environment, never in the file; what the file says is checked before the server listens.
 """
@@ -22,11 +24,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
-from concertino import Budget, Pool
+from concertino import Budget, Pool, ToolSpec
 from concertino.cli.options import PoolChoice, make_strategy
 from concertino.core.documents import check_keys, read_document
 from concertino.core.errors import ConcertinoError, UsageError
 from concertino.core.known_secrets import Secret, read_secret
+from concertino.members.patterns import matches
 from concertino.strategies import Strategy
 
 T = TypeVar("T")
@@ -116,10 +119,34 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class McpOffer:
+    """What clients of MCP find, beside the tool `ask`.
+
+    Attributes:
+        preset: whose pool, budget and `on_disconnect` hold for calls of members; the first where empty.
+        members: patterns of the members that are tools.
+        approved: patterns of the members that need a person's approval, and that clients may call without it. No other
+            such member is a tool.
+        task_seconds: how long a call may take until it becomes a task, for a client that can read tasks.
+    """
+
+    preset: str = ""
+    members: tuple[str, ...] = ("*",)
+    approved: tuple[str, ...] = ()
+    task_seconds: float = 10.0
+
+    def approves(self, spec: ToolSpec) -> bool:
+        """Whether clients may call a member that needs a person's approval."""
+        return any(matches(spec, pattern) for pattern in self.approved)
+
+
+@dataclass(frozen=True)
 class ServeSettings:
     """What a server is.
 
     Attributes:
+        mcp: None where it is no MCP server.
+        a2a: whether its presets are agents for clients of A2A.
         hosts: names under which it may be asked, beside those of this machine.
         origins: of pages that may ask, beside its own.
         files: that say it: the settings file and the pool files.
@@ -132,6 +159,8 @@ class ServeSettings:
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
+    mcp: McpOffer | None = None
+    a2a: bool = False
 
 
 def read_serve_settings(file: Path) -> ServeSettings:
@@ -142,10 +171,10 @@ def read_serve_settings(file: Path) -> ServeSettings:
         PoolError: a pool cannot be made.
     """
     data = read_document(file, error=UsageError)
-    check_keys(str(file), data, ("presets", "keys", "limits", "traces", "hosts", "origins"), UsageError)
+    check_keys(str(file), data, ("presets", "keys", "limits", "traces", "hosts", "origins", "mcp"), UsageError)
     presets: dict[str, Preset] = {}
     for name, table in _tables(file, data, "presets").items():
-        _add(file, presets, _preset(file, name, table), _texts(file, table, "members"))
+        _add(file, presets, _preset(file, name, table), _texts(str(file), table, "members"))
     if not presets:
         raise UsageError(f'{file}: there is no preset; add [presets.helper] with pool = "pool.toml"')
     traces = _value(str(file), data, "traces", str, None)
@@ -154,9 +183,10 @@ def read_serve_settings(file: Path) -> ServeSettings:
         tuple(_key(file, name, table) for name, table in _tables(file, data, "keys").items()),
         _limits(file, data.get("limits", {})),
         file.parent / traces if traces is not None else None,
-        _texts(file, data, "hosts"),
-        _texts(file, data, "origins"),
+        _texts(str(file), data, "hosts"),
+        _texts(str(file), data, "origins"),
         tuple(dict.fromkeys([file, *(each.pool.file[0] for each in presets.values() if each.pool.file is not None)])),
+        _mcp(file, data["mcp"], presets) if "mcp" in data else None,
     )
 
 
@@ -232,6 +262,23 @@ def _key(file: Path, name: str, table: Mapping[str, Any]) -> ClientKey:
     return ClientKey(name, secret, usd, runs, rate)
 
 
+def _mcp(file: Path, table: Any, presets: Mapping[str, Preset]) -> McpOffer:
+    where = f"{file}: mcp"
+    if not isinstance(table, dict):
+        raise UsageError(f"{where}: expected a table, got {table!r}")
+    check_keys(where, table, McpOffer.__dataclass_fields__, UsageError)
+    preset = _value(where, table, "preset", str, "")
+    if preset and preset not in presets:
+        raise UsageError(f"{where}: preset = {preset!r}; expected one of: {', '.join(presets)}")
+    usual = McpOffer()
+    return McpOffer(
+        preset,
+        _texts(where, table, "members") if "members" in table else usual.members,
+        _texts(where, table, "approved"),
+        _value(where, table, "task_seconds", float, usual.task_seconds, least=0.0),
+    )
+
+
 def _limits(file: Path, table: Any) -> Limits:
     where = f"{file}: limits"
     if not isinstance(table, dict):
@@ -272,8 +319,8 @@ def _tables(file: Path, data: Mapping[str, Any], key: str) -> Mapping[str, Mappi
     return found
 
 
-def _texts(file: Path, data: Mapping[str, Any], key: str) -> tuple[str, ...]:
+def _texts(where: str, data: Mapping[str, Any], key: str) -> tuple[str, ...]:
     found = data.get(key, [])
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise UsageError(f"{file}: {key} = {found!r}; expected a list of texts")
+        raise UsageError(f"{where}: {key} = {found!r}; expected a list of texts")
     return tuple(found)

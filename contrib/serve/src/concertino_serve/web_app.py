@@ -7,6 +7,8 @@
     GET  /, /static/{name}           GET  /v1/responses/{id}/trace
     POST /v1/conversations           GET, POST, DELETE /v1/conversations/{id}
     GET, POST /v1/conversations/{id}/items             GET, DELETE /v1/conversations/{id}/items/{item}
+    POST, DELETE /mcp                where the settings offer it
+    POST /a2a                        GET  /.well-known/agent-card.json      where they are asked for
 
 Invariant: a route reads its request, asks the hub, and sends what a wire makes of the story; it decides nothing about a
 run.
@@ -17,15 +19,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from concertino.core.errors import UsageError
 from concertino.core.logs import logger_of
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from . import chat_page, conversation_routes, response_routes
+from . import a2a_routes, chat_page, conversation_routes, response_routes
 from .api_error import ApiError
 from .chat_routes import chat
 from .event_stream import JsonAnswer
@@ -60,9 +64,13 @@ def application_of(
     Raises:
         UsageError: presets and keys do not fit together.
     """
-    check_preset_budgets(settings.presets.values(), settings.keys)
-    ring = KeyRing(settings.keys, settings.limits)
-    serving = Serving(ring, RunHub(settings, ring))
+    serving = serving_of(settings)
+    mcp = None
+    if settings.mcp is not None:
+        require_mcp()
+        from .mcp_routes import McpRoutes
+
+        mcp = McpRoutes(serving)
     routes = [
         _route("/health", _health, serving),
         _route("/metrics", _metrics, serving),
@@ -85,14 +93,21 @@ def application_of(
         _route("/", chat_page.page, serving),
         _route("/static/{name}", chat_page.page, serving),
         _route("/v1/responses/{name}/input_items", response_routes.input_items, serving),
+        *([Route("/mcp", mcp.answer, methods=["POST", "DELETE"])] if mcp is not None else []),
     ]
+    if settings.a2a:
+        routes.append(_route("/a2a", a2a_routes.answer, serving, "POST"))
+        routes.append(_route("/.well-known/agent-card.json", a2a_routes.agent_card, serving))
 
     @contextlib.asynccontextmanager
     async def life(app: Any) -> AsyncIterator[None]:
         if resumed := await serving.hub.open():
             logger.info("%s interrupted runs were resumed", resumed)
         try:
-            async with _reloading(serving, reload_by_signal):
+            async with (
+                _reloading(serving, reload_by_signal),
+                mcp.running() if mcp is not None else contextlib.nullcontext(),
+            ):
                 yield
         finally:
             await serving.hub.close()
@@ -104,6 +119,27 @@ def application_of(
 def _reloading(serving: Serving, by_signal: bool) -> contextlib.AbstractAsyncContextManager[None]:
     files = serving.settings.files
     return SettingsReload(serving, files[0]).watching(by_signal=by_signal) if files else contextlib.nullcontext()
+
+
+def serving_of(settings: ServeSettings) -> Serving:
+    """What a server of some settings is made of.
+
+    Raises:
+        UsageError: presets and keys do not fit together.
+    """
+    check_preset_budgets(settings.presets.values(), settings.keys)
+    ring = KeyRing(settings.keys, settings.limits)
+    return Serving(ring, RunHub(settings, ring))
+
+
+def require_mcp() -> None:
+    """Say what brings MCP, where it is missing.
+
+    Raises:
+        UsageError: the package is not installed.
+    """
+    if find_spec("mcp") is None:
+        raise UsageError("[mcp]: the package mcp is not installed; pip install 'concertino-serve[mcp]'")
 
 
 def _route(path: str, endpoint: _Endpoint, serving: Serving, method: str = "GET") -> Route:
