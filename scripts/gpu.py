@@ -96,11 +96,17 @@ def _run_part(python: Path, part: Part, folder: Path) -> tuple[str, float]:
     with (
         subprocess.Popen(
             [str(python), *part.words, str(place)],
-            cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", start_new_session=True,
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
         ) as process,
         (folder / "output.txt").open("a", encoding="utf-8") as log,
-    ):  # fmt: skip
+    ):
 
         def stop() -> None:
             late.set()

@@ -18,9 +18,15 @@ CUDA = torch.cuda.is_available()
 needs_cuda = pytest.mark.skipif(not CUDA, reason="torch sees no CUDA device here")
 DEVICE = torch.device("cuda" if CUDA else "cpu")
 CPU = Algorithm(
-    steps=2, questions_per_step=2, group_size=4, learning_rate=1e-3, max_grad_norm=0, kl=0.05, device="cpu",
+    steps=2,
+    questions_per_step=2,
+    group_size=4,
+    learning_rate=1e-3,
+    max_grad_norm=0,
+    kl=0.05,
+    device="cpu",
     precision="float32",
-)  # fmt: skip
+)
 HERE = CPU.changed(device=DEVICE.type, micro_batch=3)
 PROMPTS = [Prompt(tuple(range(1, 2 + 7 * number)), 20, seed=number) for number in range(1, 9)]
 
@@ -115,9 +121,13 @@ def test_log_probabilities_in_bfloat16_are_those_of_the_trained_model_in_it(
 
 @pytest.mark.slow
 def test_a_training_is_the_same_to_the_bit_from_one_seed(
-    tiny: Callable[..., Any], made_batch: Callable[..., Batch], trained: Callable[..., Any], parameters: Any,
-    codec: ByteCodec, repeatable: None,
-) -> None:  # fmt: skip
+    tiny: Callable[..., Any],
+    made_batch: Callable[..., Batch],
+    trained: Callable[..., Any],
+    parameters: Any,
+    codec: ByteCodec,
+    repeatable: None,
+) -> None:
     ends = []
     for _ in range(2):
         model = tiny()
@@ -142,9 +152,15 @@ def test_reading_prompts_makes_no_logits_of_them(codec: ByteCodec) -> None:
 
     rows, wide, vocabulary = 8, 1024, 50_000
     config = Qwen3Config(
-        vocab_size=vocabulary, hidden_size=64, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2,
-        intermediate_size=64, head_dim=32, max_position_embeddings=2048,
-    )  # fmt: skip
+        vocab_size=vocabulary,
+        hidden_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        intermediate_size=64,
+        head_dim=32,
+        max_position_embeddings=2048,
+    )
     model = Qwen3ForCausalLM(config).to(DEVICE)
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()

@@ -183,8 +183,12 @@ class TransformersPolicy(Policy):
         self.batch = len(prompts) // 2
         logger.warning(
             "the memory of %s is too small to sample %d texts at once; from now on %d (rollout.batch=%d says so from "
-            "the beginning)", network.device, len(prompts), self.batch, self.batch,
-        )  # fmt: skip
+            "the beginning)",
+            network.device,
+            len(prompts),
+            self.batch,
+            self.batch,
+        )
         found: list[Sample] = []
         while len(found) < len(prompts):
             found += self._sampled(prompts[len(found) : len(found) + self.batch], network)
