@@ -87,6 +87,12 @@ def test_a_part_that_was_stopped_finds_its_folder_as_it_left_it_unless_the_sourc
     assert gpu.run(PYTHON, [goes_on], tmp_path, "two")["begun"]["outcome"] == "failed with status 1"
 
 
+def test_the_tests_of_a_gpu_are_those_of_files_that_mark_them_and_no_others_are_collected() -> None:
+    files = gpu.gpu_tests()
+    assert "contrib/train/tests/trainer/test_trainer_gpu.py" in files
+    assert len(files) < 10
+
+
 def test_all_parts_together_take_at_most_nine_minutes_on_a_gpu() -> None:
     assert sum(each.limit for each in gpu.PARTS) <= 9 * 60
 
