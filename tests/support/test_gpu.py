@@ -87,6 +87,12 @@ def test_a_part_that_was_stopped_finds_its_folder_as_it_left_it_unless_the_sourc
     assert gpu.run(PYTHON, [goes_on], tmp_path, "two")["begun"]["outcome"] == "failed with status 1"
 
 
+def test_the_tests_of_a_gpu_are_those_of_files_that_mark_them_and_no_others_are_collected() -> None:
+    files = gpu.gpu_tests()
+    assert "contrib/train/tests/trainer/test_trainer_gpu.py" in files
+    assert len(files) < 10
+
+
 def test_all_parts_together_take_at_most_nine_minutes_on_a_gpu() -> None:
     assert sum(each.limit for each in gpu.PARTS) <= 9 * 60
 
@@ -115,6 +121,7 @@ def test_a_python_without_torch_is_refused_with_what_to_do(monkeypatch: pytest.M
     assert not (tmp_path / "venv").exists()
 
 
+@pytest.mark.slow
 def test_what_is_carried_is_neither_the_tree_nor_what_torch_brings() -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     names = {each.partition("==")[0] for each in carry.carried()}
@@ -194,12 +201,15 @@ def test_a_model_is_taught_reinforced_and_measured_and_no_stage_is_done_twice(tm
     import gpu_learning
 
     least = replace(gpu_learning.SIZES["small", False], taught=12, sft_steps=3, rl_steps=1, tests=2)
+    done = {"control": {"steps": 1}, "after_control": {"rewards": [0.0, 1.0]}}  # the same work as without the control
+    (tmp_path / "figures.json").write_text(json.dumps(done))
     found = gpu_learning.learn(least, tmp_path, cuda=False)
-    assert list(found) == ["machine", "collect", "sft", "before", "rl", "after", "control", "after_control"]
+    assert list(found) == [*done, "machine", "collect", "sft", "before", "rl", "after"]
+    assert found | done == found
     assert all(found["rl"][name] > 0 for name in ("generated_per_second", "updated_per_second", "reached"))
     assert 0 <= found["rl"]["outside"] < 1
     assert found["rl"]["planned"]["memory"] > 0
-    assert len(found["before"]["rewards"]) == len(found["after_control"]["rewards"]) == 2
+    assert len(found["before"]["rewards"]) == len(found["after"]["rewards"]) == 2
     assert json.loads((tmp_path / "figures.json").read_text()) == found
     stamp = (tmp_path / "figures.json").stat().st_mtime_ns
     assert gpu_learning.learn(least, tmp_path, cuda=False) == found

@@ -181,6 +181,7 @@ def test_figures_of_the_batch_and_of_the_sampler_are_logged(
     log = trained(tiny(), settings, lambda tasks, step: batch)[1].logs[0]
     assert log["reward"] == pytest.approx(batch.figures["reward"])
     assert log["tokens/trained"] == sum(row.trained for row, kept in zip(batch.rows, batch.keep, strict=True) if kept)
+    assert log["tokens/computed"] == sum(len(row.prompt) + len(row.completion) for row in batch.rows)
     assert 0 < log["sampling/difference_mean"] < log["sampling/difference_max"]
     assert 0 <= log["sampling/weight_mean"] <= 3
     assert log["seconds/sample"] >= 0

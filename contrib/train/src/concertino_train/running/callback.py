@@ -17,7 +17,7 @@ from .monitors import Monitors
 from .record import TrainingRecord
 from .signals import GracefulStop
 
-_OF_ROLES = ("loss", "grad_norm", "learning_rate", "entropy", "kl", "tokens/trained", "num_tokens")
+_OF_ROLES = ("loss", "grad_norm", "learning_rate", "entropy", "kl", "tokens/trained", "tokens/computed", "num_tokens")
 _NOT_OURS = ("total_flos", "train_runtime", "train_samples_per_second", "train_steps_per_second", "epoch")
 
 
