@@ -231,7 +231,8 @@ def _converted(source: Path, target: Path, base: str, merge: bool, dtype: str) -
         model = model.merge_and_unload() if merge else model
     elif shards is not None:
         _take_over(model, merged_shards(shards), source)
-    if dtype:
+    # Weights that were loaded in this type are in it already, but for a few that their architecture keeps in 32 bits.
+    if dtype and (base or shards is not None):
         model = model.to(kind)
     model.save_pretrained(str(target))
 

@@ -178,7 +178,7 @@ def check(family: Family, count: int) -> Counter[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=NAMES)
 def test_what_is_sampled_is_what_is_trained(family: Family) -> None:
-    seen = check(family, 12)
+    seen = check(family, 16)
     assert min(seen[name] for name in ("results", "repairs", "thoughts", "cut")) > 0, seen
 
 

@@ -18,7 +18,7 @@ from .settings import write, write_json
     "--template",
     default="",
     metavar="FILE|NAME",
-    help="Instead of the tokenizer's own: a file, 'chatml', or 'training' for TRL's variant.",
+    help="Instead of the tokenizer's own: a file, 'family' for one with its marks, or 'training' for TRL's variant.",
 )
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="A variable of the template.")
 @common_options

@@ -86,7 +86,8 @@ class ModelSection(Section):
             weights stay float32 while they are trained; 16 bits are then those of computing, if `trainer.precision` is
             `auto`, and of exports.
         attention: implementation of transformers, such as `sdpa`.
-        template: file of a chat template; by default the tokenizer's.
+        template: file of a chat template; by default the tokenizer's. `family` is one of ours with the marks of the
+            tokenizer's family, `training` TRL's variant of the tokenizer's, `chatml` ChatML.
         template_options: variables for the template, such as `enable_thinking: false`.
         start: where reinforcement learning begins on the command line: `auto` with what supervised learning left in the
             same output, if it did; `given` in any case with `path` or `new`.

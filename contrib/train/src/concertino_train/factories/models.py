@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from concertino import UsageError
 from concertino.strategies import Ask
 
+from concertino_train.policies.transformers import check_sampled
 from concertino_train.running.shards import shards_of
 from concertino_train.settings import Precision
 from concertino_train.weight_storage import unreadable
@@ -70,6 +71,8 @@ def load_model(config: TrainConfig, texts: Iterable[str] = ()) -> LoadedPolicy:
         loaded = _new(config, texts)
     else:
         raise UsageError("model: neither path nor new is given; expected a folder, or {new: {layers: 4, hidden: 128}}")
+    if config.rollout.backend == "transformers":
+        check_sampled(loaded.model)
     _to_device(config, loaded.model)
     return loaded
 

@@ -96,7 +96,7 @@ class TransformersPolicy(Policy):
         self._kept: tuple[Any, PrefixCache] | None = None  # of which weights, and what
         self._keep = kept
         if isinstance(model, torch.nn.Module):
-            _network(_unwrap(model))  # before anything is trained that could never be sampled
+            check_sampled(model)
 
     @property
     def model(self) -> torch.nn.Module:
@@ -295,6 +295,15 @@ def tokens_that_fit(model: torch.nn.Module, device: torch.device) -> int | None:
     return 1 << max(0, int(free // 2 // each).bit_length() - 1)
 
 
+def check_sampled(model: torch.nn.Module) -> None:
+    """Refuse a model that could never be sampled here, before anything of it is trained.
+
+    Raises:
+        UsageError: it has layers whose state is not keys and values, or its parameters are spread over processes.
+    """
+    _network(_unwrap(model))
+
+
 def _network(model: torch.nn.Module) -> Network:
     """A model as the sampler sees it.
 
@@ -307,7 +316,7 @@ def _network(model: torch.nn.Module) -> Network:
     if network.other_state:
         raise UsageError(
             f"{network.name} has layers that cannot be sampled in a batch here ({network.other_state}); serve it with "
-            "vLLM and give a VLLMPolicy"
+            "vLLM (rollout.backend=vllm, VLLMPolicy)"
         )
     return network
 
