@@ -313,6 +313,9 @@ FAMILIES: tuple[Family, ...] = (
     ),
 )
 
+FEW = tuple(each for each in FAMILIES if each.name in ("qwen-3-moe", "gpt-oss"))
+"""A mixture, and replies in channels: those that are tried with every change; `make soak` tries all ten."""
+
 
 def family(name: str) -> Family:
     """One of the ten."""

@@ -21,7 +21,7 @@ from concertino_train.export import export  # noqa: E402
 from concertino_train.factories.models import load_model  # noqa: E402
 from concertino_train.policies import Prompt, TransformersPolicy  # noqa: E402
 from concertino_train.policies.transformers import score  # noqa: E402
-from model_families import FAMILIES, Family, family  # noqa: E402
+from model_families import FAMILIES, FEW, Family, family  # noqa: E402
 
 pytestmark = [
     # PEFT asks transformers by a name that is going away.
@@ -31,6 +31,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:The following alpha_pattern keys did not match:RuntimeWarning"),
 ]
 
+EACH = [
+    pytest.param(each, id=each.name, marks=pytest.mark.slow if each in FEW else pytest.mark.soak) for each in FAMILIES
+]
 EXACT = 1e-5
 """Log-probabilities of the same float32 weights are nearer than this."""
 MERGED = 1e-3
@@ -79,8 +82,7 @@ def load(folder: Path, **options: Any) -> Any:
     return AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True, **options)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("each", FAMILIES, ids=[each.name for each in FAMILIES])
+@pytest.mark.parametrize("each", EACH)
 def test_an_export_has_the_numbers_of_what_was_trained_in_32_and_in_16_bits(each: Family, tmp_path: Path) -> None:
     model, codec = teach(each, tmp_path)
     trained, fresh = numbers(model), each.model(codec.tokenizer)
@@ -101,8 +103,7 @@ def test_an_export_has_the_numbers_of_what_was_trained_in_32_and_in_16_bits(each
     assert (numbers(half) - trained).abs().mean() < ROUNDED
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("each", FAMILIES, ids=[each.name for each in FAMILIES])
+@pytest.mark.parametrize("each", EACH)
 def test_an_adapter_has_the_numbers_of_what_was_trained_beside_its_weights_and_in_them(
     each: Family, tmp_path: Path
 ) -> None:
