@@ -161,8 +161,14 @@ def make_model(folder: Path) -> None:
     """A model that says one text behind every prompt: its output layer knows which token follows which."""
     import torch
     from concertino_train.tiny import END, new_model, new_tokenizer
+    from trl.chat_template_utils import qwen3_chat_template
 
-    tokenizer = new_tokenizer([SAID], 1024, phrases=[f" {word}" for word in WORDS], context=CONTEXT)
+    # What TRL's template says in every prompt is one token a line, or its prompts would be longer than ours.
+    plain: Any = new_tokenizer([SAID], 1024, phrases=(), context=CONTEXT)
+    plain.chat_template = qwen3_chat_template
+    lines = plain.apply_chat_template(asked("?", 0), tools=[Environment().look], tokenize=False).splitlines()
+    phrases = [f" {word}" for word in WORDS] + [line for line in lines if len(line) > 25]
+    tokenizer = new_tokenizer([SAID], 1024, phrases=phrases, context=CONTEXT)
     said = tokenizer.encode(SAID, add_special_tokens=False)
     assert len(set(said)) == len(said), tokenizer.convert_ids_to_tokens(said)
     model = new_model(tokenizer, layers=LAYERS, hidden=HIDDEN, heads=HEADS, context=CONTEXT, copying=False)
@@ -179,6 +185,11 @@ def make_model(folder: Path) -> None:
         model.lm_head.weight = torch.nn.Parameter(head)
     model.save_pretrained(str(folder))
     tokenizer.save_pretrained(str(folder))
+
+
+def asked(question: str, filling: int) -> list[dict[str, str]]:
+    """A prompt of TRL, longer by so many words."""
+    return [{"role": "system", "content": " look" * filling}, {"role": "user", "content": question}]
 
 
 def questions(steps: int) -> list[str]:
@@ -249,9 +260,6 @@ def theirs(folder: Path, home: Path, steps: int, times: Times, prompt: int) -> N
             found = times.of(lambda: super(Measured, self)._generate(prompts))
             times.weigh(found[0], found[1])
             return found
-
-    def asked(question: str, filling: int) -> list[dict[str, str]]:
-        return [{"role": "system", "content": " look" * filling}, {"role": "user", "content": question}]
 
     texts = questions(steps)
     more: dict[str, Any] = {"tools": [Environment().look], "return_dict": False, "add_generation_prompt": True}
