@@ -5,7 +5,8 @@
 Both train all weights of one model, the same for both, on the same questions, in batches of the same size, in float32
 on one thread. The model says one text whatever it reads, a call of one tool, so both sample the same tokens in as many
 turns. The prompt of TRL is filled up until it has as many tokens as ours. Each trains twice: with calls that end at
-once, by CPU time, and with calls that wait for 50 ms, by the clock. The floor of a row is TRL in the same process: the
+once, by CPU time, and with calls that wait for 50 ms, by the clock less the time that threads waited for a processor,
+so that other programs count little. The floor of a row is TRL in the same process: the
 bar is TRL's figure where nothing waits, and half of it where calls wait. A figure is the median of the steps behind
 the first two.
 
@@ -125,7 +126,7 @@ class Times:
     """Begins of generations and their lengths, by a clock, and what was sampled.
 
     Attributes:
-        clock: CPU time of the process, or time.
+        clock: of CPU time, or of time.
         begun, sampled: when each generation began, and how long it took.
         tokens: of the prompt and of the completion of a rollout.
     """
@@ -155,6 +156,15 @@ class Times:
     def step(self) -> float:
         """Seconds, the median."""
         return statistics.median(later - one for one, later in pairwise(self.begun[2:]))
+
+
+def undisturbed() -> float:
+    """Seconds of the clock, without those in which threads of this process were ready and had no processor."""
+    delays = 0
+    for file in Path("/proc/self/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            delays += int(file.read_text().split()[1])
+    return time.monotonic() - delays / 1e9
 
 
 def make_model(folder: Path) -> None:
@@ -306,7 +316,7 @@ def rows(quick: bool) -> list[Row]:
     with tempfile.TemporaryDirectory() as temporary:
         home = Path(temporary)
         make_model(home / "model")
-        for kind, wait, clock in (("calls end at once", 0.0, time.process_time), ("calls wait", WAIT, time.monotonic)):
+        for kind, wait, clock in (("calls end at once", 0.0, time.process_time), ("calls wait", WAIT, undisturbed)):
             Call.seconds = wait
             mine, other = Times(clock), Times(clock)
             ours(home / "model", home / f"ours {kind}", steps, mine)
