@@ -5,8 +5,7 @@
 Both train all weights of one model, the same for both, on the same questions, in batches of the same size, in float32
 on one thread. The model says one text whatever it reads, a call of one tool, so both sample the same tokens in as many
 turns. The prompt of TRL is filled up until it has as many tokens as ours. Each trains twice: with calls that end at
-once, by CPU time, and with calls that wait for 50 ms, by the clock less the time that threads waited for a processor,
-so that other programs count little. The floor of a row is TRL in the same process: the
+once, by CPU time, and with calls that wait for 0.2 s, by the clock, which needs a machine without other work. The floor of a row is TRL in the same process: the
 bar is TRL's figure where nothing waits, and half of it where calls wait. A figure is the median of the steps behind
 the first two.
 
@@ -44,7 +43,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_P
 QUESTIONS, GROUP, CALLS = 2, 4, 2
 """Questions of a step, rollouts of each, and calls of each rollout."""
 LAYERS, HIDDEN, HEADS, CONTEXT = 2, 96, 4, 1536
-WAIT = 0.05
+WAIT = 0.2
 """Seconds of a call that waits."""
 WORDS = re.findall(r"\w+", "The place that is asked about lies far off so it has to be looked up first by a call")
 SAID = f'<reasoning>{" ".join(WORDS)}</reasoning>\n<tool_call>{{"name": "look", "arguments": {{"place": "mill"}}}}'
@@ -156,15 +155,6 @@ class Times:
     def step(self) -> float:
         """Seconds, the median."""
         return statistics.median(later - one for one, later in pairwise(self.begun[2:]))
-
-
-def undisturbed() -> float:
-    """Seconds of the clock, without those in which threads of this process were ready and had no processor."""
-    delays = 0
-    for file in Path("/proc/self/task").glob("*/schedstat"):
-        with contextlib.suppress(OSError):  # the thread has ended
-            delays += int(file.read_text().split()[1])
-    return time.monotonic() - delays / 1e9
 
 
 def make_model(folder: Path) -> None:
@@ -316,7 +306,7 @@ def rows(quick: bool) -> list[Row]:
     with tempfile.TemporaryDirectory() as temporary:
         home = Path(temporary)
         make_model(home / "model")
-        for kind, wait, clock in (("calls end at once", 0.0, time.process_time), ("calls wait", WAIT, undisturbed)):
+        for kind, wait, clock in (("calls end at once", 0.0, time.process_time), ("calls wait", WAIT, time.monotonic)):
             Call.seconds = wait
             mine, other = Times(clock), Times(clock)
             ours(home / "model", home / f"ours {kind}", steps, mine)
