@@ -5,9 +5,9 @@
 Both train all weights of one model, the same for both, on the same questions, in batches of the same size, in float32
 on one thread. The model says one text whatever it reads, a call of one tool, so both sample the same tokens in as many
 turns. The prompt of TRL is filled up until it has as many tokens as ours. Each trains twice: with calls that end at
-once, by CPU time, and with calls that wait for 0.2 s, by the clock, which needs a machine without other work. The floor of a row is TRL in the same process: the
-bar is TRL's figure where nothing waits, and half of it where calls wait. A figure is the median of the steps behind
-the first two.
+once, by CPU time, and with calls that wait for 0.2 s, by the clock, which needs a machine without other work. The floor
+of a row is TRL in the same process: the bar is TRL's figure where nothing waits, and half of it where calls wait. A
+figure is the median of the steps behind the first two.
 
 `generation` is everything from the questions to what was sampled; a step is from the begin of one generation to that
 of the next.
