@@ -5,9 +5,9 @@
 Both train all weights of one model, the same for both, on the same questions, in batches of the same size, in float32
 on one thread. The model says one text whatever it reads, a call of one tool, so both sample the same tokens in as many
 turns. The prompt of TRL is filled up until it has as many tokens as ours. Each trains twice: with calls that end at
-once, by CPU time, and with calls that wait for 50 ms, by the clock. The floor of a row is TRL in the same process: the
-bar is TRL's figure where nothing waits, and half of it where calls wait. A figure is the median of the steps behind
-the first two.
+once, by CPU time, and with calls that wait for 0.2 s, by the clock, which needs a machine without other work. The floor
+of a row is TRL in the same process: the bar is TRL's figure where nothing waits, and half of it where calls wait. A
+figure is the median of the steps behind the first two.
 
 `generation` is everything from the questions to what was sampled; a step is from the begin of one generation to that
 of the next.
@@ -43,7 +43,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_P
 QUESTIONS, GROUP, CALLS = 2, 4, 2
 """Questions of a step, rollouts of each, and calls of each rollout."""
 LAYERS, HIDDEN, HEADS, CONTEXT = 2, 96, 4, 1536
-WAIT = 0.05
+WAIT = 0.2
 """Seconds of a call that waits."""
 WORDS = re.findall(r"\w+", "The place that is asked about lies far off so it has to be looked up first by a call")
 SAID = f'<reasoning>{" ".join(WORDS)}</reasoning>\n<tool_call>{{"name": "look", "arguments": {{"place": "mill"}}}}'
@@ -125,7 +125,7 @@ class Times:
     """Begins of generations and their lengths, by a clock, and what was sampled.
 
     Attributes:
-        clock: CPU time of the process, or time.
+        clock: of CPU time, or of time.
         begun, sampled: when each generation began, and how long it took.
         tokens: of the prompt and of the completion of a rollout.
     """
@@ -161,8 +161,14 @@ def make_model(folder: Path) -> None:
     """A model that says one text behind every prompt: its output layer knows which token follows which."""
     import torch
     from concertino_train.tiny import END, new_model, new_tokenizer
+    from trl.chat_template_utils import qwen3_chat_template
 
-    tokenizer = new_tokenizer([SAID], 1024, phrases=[f" {word}" for word in WORDS], context=CONTEXT)
+    # What TRL's template says in every prompt is one token a line, or its prompts would be longer than ours.
+    plain: Any = new_tokenizer([SAID], 1024, phrases=(), context=CONTEXT)
+    plain.chat_template = qwen3_chat_template
+    lines = plain.apply_chat_template(asked("?", 0), tools=[Environment().look], tokenize=False).splitlines()
+    phrases = [f" {word}" for word in WORDS] + [line for line in lines if len(line) > 25]
+    tokenizer = new_tokenizer([SAID], 1024, phrases=phrases, context=CONTEXT)
     said = tokenizer.encode(SAID, add_special_tokens=False)
     assert len(set(said)) == len(said), tokenizer.convert_ids_to_tokens(said)
     model = new_model(tokenizer, layers=LAYERS, hidden=HIDDEN, heads=HEADS, context=CONTEXT, copying=False)
@@ -179,6 +185,11 @@ def make_model(folder: Path) -> None:
         model.lm_head.weight = torch.nn.Parameter(head)
     model.save_pretrained(str(folder))
     tokenizer.save_pretrained(str(folder))
+
+
+def asked(question: str, filling: int) -> list[dict[str, str]]:
+    """A prompt of TRL, longer by so many words."""
+    return [{"role": "system", "content": " look" * filling}, {"role": "user", "content": question}]
 
 
 def questions(steps: int) -> list[str]:
@@ -249,9 +260,6 @@ def theirs(folder: Path, home: Path, steps: int, times: Times, prompt: int) -> N
             found = times.of(lambda: super(Measured, self)._generate(prompts))
             times.weigh(found[0], found[1])
             return found
-
-    def asked(question: str, filling: int) -> list[dict[str, str]]:
-        return [{"role": "system", "content": " look" * filling}, {"role": "user", "content": question}]
 
     texts = questions(steps)
     more: dict[str, Any] = {"tools": [Environment().look], "return_dict": False, "add_generation_prompt": True}

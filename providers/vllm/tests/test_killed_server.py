@@ -32,8 +32,8 @@ PROGRAM = Path(__file__).with_name("served_training.py")
 STEPS, GROUPS, SIZE, CALLS = 5, 2, 2, 2
 POINTS = int(os.environ.get("CONCERTINO_KILLS", "30"))
 """Where the long tests kill; numbers of beats."""
-APART = 6 * 30 // POINTS | 1
-"""Beats between two points; odd, so that every second point is at the end of a request."""
+APART = 150 // POINTS | 1
+"""Beats between two points; odd, so that every second point is at the end of a request. A training has 186."""
 DONE, FAILED, KILLED = 0, 3, -signal.SIGKILL
 
 

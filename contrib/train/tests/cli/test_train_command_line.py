@@ -372,7 +372,7 @@ def test_a_dry_run_tells_settings_memory_cost_and_launch_and_does_nothing(settin
     assert spending["calls"] == 48
     assert spending["usd"] == pytest.approx(0.96)
     assert found["estimate"]["seconds"] > 0
-    assert "--num_processes 4" in found["launch"]
+    assert "--nproc-per-node 4" in found["launch"]
     assert not (tmp_path / "o").exists()
     faster = done(
         "rl", "--config", settings, "--dry-run", "--tflops", "1000", "trainer.processes=4", "trainer.rl.steps=3"

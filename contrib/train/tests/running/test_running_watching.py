@@ -349,4 +349,8 @@ def test_the_launch_command_names_processes_machines_and_precision() -> None:
     with pytest.raises(UsageError, match=r"trainer.accelerate=fspd2: .*fsdp1, fsdp2, multi_gpu"):
         launch_command(load_config(None, ["trainer.accelerate=fspd2"]), "rl", [])
     cpu = load_config(None, ["trainer.processes=2", "trainer.device=cpu"])
-    assert "--multi_cpu --cpu" in launch_text(launch_command(cpu, "rl", []))
+    assert launch_text(launch_command(cpu, "rl", [])) == "torchrun --nproc-per-node 2 -m concertino train rl"
+    far = load_config(None, ["trainer.processes=2", "trainer.nodes=3", "trainer.device=cpu"])
+    assert "--nnodes 3 --node-rank $RANK --master-addr $MASTER" in launch_text(launch_command(far, "rl", []))
+    one = load_config(None, ["trainer.device=cpu"])
+    assert "--num_processes 1 --mixed_precision no --cpu" in launch_text(launch_command(one, "rl", []))

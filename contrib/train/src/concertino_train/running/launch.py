@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def launch_command(config: TrainConfig, command: str, arguments: Sequence[str]) -> list[str]:
-    """`accelerate launch ... -m concertino train rl ...`.
+    """`accelerate launch ... -m concertino train rl ...`; on several processors, `torchrun ...`.
 
     Args:
         config: says how many processes and machines, and which settings of accelerate.
@@ -26,14 +26,18 @@ def launch_command(config: TrainConfig, command: str, arguments: Sequence[str]) 
         Its words. On several machines it is run on each, with `$RANK` and `$MASTER` set there.
     """
     own = config.trainer
+    work = ["-m", "concertino", "train", command, *arguments]
+    if own.device == "cpu" and own.processes * own.nodes > 1 and not own.accelerate:
+        # On CPUs, accelerate starts one process, whatever number it is given.
+        return ["torchrun", "--nproc-per-node", str(own.processes), *_nodes(own.nodes), *work]
     words = ["accelerate", "launch"]
     if own.accelerate:
         words += ["--config_file", accelerate_file(own.accelerate)]
     words += ["--num_processes", str(own.processes * own.nodes), "--mixed_precision", _mixed(config)]
-    if own.processes * own.nodes > 1:
-        words += ["--multi_gpu"] if own.device != "cpu" else ["--multi_cpu"]
     if own.device == "cpu":
         words += ["--cpu"]
+    elif own.processes * own.nodes > 1:
+        words += ["--multi_gpu"]
     if own.nodes > 1:
         words += [
             "--num_machines",
@@ -49,7 +53,14 @@ def launch_command(config: TrainConfig, command: str, arguments: Sequence[str]) 
         ]
     else:
         words += ["--num_machines", "1"]
-    return [*words, "-m", "concertino", "train", command, *arguments]
+    return [*words, *work]
+
+
+def _nodes(count: int) -> list[str]:
+    """Words for torch's launcher about machines."""
+    if count == 1:
+        return []
+    return ["--nnodes", str(count), "--node-rank", "$RANK", "--master-addr", "$MASTER", "--master-port", "29500"]
 
 
 def accelerate_file(name: str) -> str:
