@@ -187,6 +187,24 @@ def test_a_file_that_is_no_trace_is_an_error_that_says_so(tmp_path: Path) -> Non
         RunFile(write_raw(tmp_path / "empty.trace.jsonl"))
 
 
+def test_a_long_trace_is_read_in_parts_that_add_up(tmp_path: Path) -> None:
+    path = write_trace(tmp_path / "long.trace.jsonl", records_of(rounds=40, width=4))
+    run = RunFile(path, seconds=0)
+    patch = run.patch()
+    whole = {row[0]: row for row in patch["items"]}
+    assert not patch["head"]["over"]
+    assert "of the file is read so far" in patch["head"]["notes"][0]
+    parts = 1
+    while run.refresh(0):
+        patch = run.patch(patch["version"])
+        whole |= {row[0]: row for row in patch["items"]}
+        parts += 1
+    assert parts > 5
+    assert patch["head"]["notes"] == []
+    assert patch["head"]["over"]
+    assert [whole[index] for index in sorted(whole)] == RunFile(path).patch()["items"]
+
+
 # -- what happened to an item ------------------------------------------------------------------------------------------
 
 
