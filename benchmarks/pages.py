@@ -41,7 +41,7 @@ _OPEN = """(async (records) => {
   while (!(Number(page.dataset.version) >= records)) await new Promise((done) => setTimeout(done, 5));
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   return performance.now();
-})()"""
+})"""
 _PRESS = """(async (key) => {
   const target = document.querySelector(".rows");
   const began = performance.now();
@@ -76,7 +76,7 @@ def opened(browser: Browser, server: ViewServer, run: str) -> Figures:
     """Open a run, and press keys."""
     browser.open(server.address)
     # The list of runs reads each trace once; that is not the opening of a run.
-    while not browser.value("document.querySelector('tbody tr')"):
+    while not browser.value("document.querySelector('tbody tr') !== null"):
         time.sleep(0.1)
     records = server.store.path_for(run).read_bytes().count(b"\n") - 1
     browser.call("Performance.enable", timeDomain="threadTicks")
