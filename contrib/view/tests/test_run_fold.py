@@ -213,7 +213,9 @@ def test_what_happened_to_a_call_stays_with_it_when_it_has_ended() -> None:
     asked = {"t": "approval", "id": "1.2", "name": "tool1", "arguments": {}, "at": 0.85}
     decided = {"t": "decision", "id": "1.2", "approved": True, "at": 0.95}
     place = next(n for n, record in enumerate(records) if record["t"] == "intent" and record["id"] == "1.2")
-    fold = folded([*records[: place + 1], asked, decided, *records[place + 1 :]])
+    # A call that began later, but is recorded before: what follows happened within its own call all the same.
+    later = {**records[place], "id": "1.9", "at": 9.0}
+    fold = folded([*records[: place + 1], asked, decided, later, *records[place + 1 :]])
     item = fold.item("1.2")
     assert item is not None
     assert item.started is not None
