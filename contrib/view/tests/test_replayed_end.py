@@ -151,7 +151,7 @@ def test_without_the_right_nothing_is_replayed_and_the_page_has_no_form(server: 
     ],
 )
 def test_a_page_of_another_site_cannot_ask(server: ViewServer, changed: Headers) -> None:
-    assert post(server, **changed)[0] == 403
+    assert post(server, ASKED, "one", **changed)[0] == 403
 
 
 def test_the_key_in_the_address_alone_does_not_let_a_request_in(server: ViewServer) -> None:

@@ -26,7 +26,8 @@ def folded(records: list[dict[str, Any]]) -> RunFold:
 
 def test_many_patches_add_up_to_the_whole() -> None:
     records = records_of(rounds=3, width=4)
-    fold, rows, seen = RunFold(), {}, 0
+    fold, seen = RunFold(), 0
+    rows: dict[int, list[Any]] = {}
     for number, record in enumerate(records):
         fold.apply(record)
         if number % 3 == 0 or number == len(records) - 1:
