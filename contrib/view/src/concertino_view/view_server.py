@@ -269,7 +269,7 @@ class _Handler(BaseHTTPRequestHandler):
         """The body of a request: the name of a strategy, and settings."""
         length = self.headers.get("Content-Length", "")
         kind = self.headers.get("Content-Type", "")
-        if not (length.isascii() and length.isdigit()) or int(length[:9]) > _MOST_ASKED:
+        if kind != "application/json" or not (length.isascii() and length.isdigit()) or int(length[:9]) > _MOST_ASKED:
             raise Refused(HTTPStatus.BAD_REQUEST, f"expected JSON of at most {_MOST_ASKED} bytes")
         try:
             asked = json.loads(self.rfile.read(int(length[:9])))
