@@ -7,8 +7,10 @@ interaction <= 50 ms, <= 2,000 nodes, <= 150 MB of JavaScript's heap; 100,000 ca
 is on the page <= 300 ms after it was written; all pages together weigh <= 200 kB.
 
 *First paint* is the browser's first contentful paint. *Interaction* is the time from a key to the next frame: a move in
-the list, a jump to its end, the next failure, zoom, another round; the worst of each is given. *Open* is the time from
-the request of the page to the frame that shows the whole run, the server's reading of the trace included.
+the list, a jump to its end, the next failure, zoom, another round; the worst of each is given. *Begin* and *open* are
+the times from the request of the page to the frame that shows the begin of the run, and all of it, the server's reading
+of the trace included. Beside both
+stands the CPU time, of the page's main thread and, for *open*, of the server: what they take where nothing else runs.
 """
 
 from __future__ import annotations
@@ -34,19 +36,18 @@ from hostile_traces import write_trace
 from made_traces import records_of
 
 Figures = dict[str, Any]
-_OPEN = """(async () => {
+_OPEN = """(async (records) => {
   const page = document.querySelector("#page");
-  while (!page.dataset.version) await new Promise((done) => setTimeout(done, 5));
+  while (!(Number(page.dataset.version) >= records)) await new Promise((done) => setTimeout(done, 5));
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   return performance.now();
-})()"""
+})"""
 _PRESS = """(async (key) => {
   const target = document.querySelector(".rows");
   const began = performance.now();
   target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-  const worked = performance.now() - began;
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-  return [worked, performance.now() - began];
+  return performance.now() - began;
 })"""
 KEYS = {"move": "ArrowDown", "end": "End", "begin": "Home", "failure": "f", "zoom": "+", "round": "]"}
 
@@ -65,20 +66,39 @@ def served(folder: Path) -> Iterator[ViewServer]:
         thread.join()
 
 
+def worked(browser: Browser) -> float:
+    """Seconds of CPU time that the main thread of the page has taken."""
+    told = browser.call("Performance.getMetrics")["metrics"]
+    return float(next(each["value"] for each in told if each["name"] == "TaskDuration"))
+
+
 def opened(browser: Browser, server: ViewServer, run: str) -> Figures:
     """Open a run, and press keys."""
     browser.open(server.address)
+    # The list of runs reads each trace once; that is not the opening of a run.
+    while not browser.value("document.querySelector('tbody tr') !== null"):
+        time.sleep(0.1)
+    records = server.store.path_for(run).read_bytes().count(b"\n") - 1
+    browser.call("Performance.enable", timeDomain="threadTicks")
+    server_began = time.process_time()
     browser.open(f"{server.address.partition('/?')[0]}/run/{run}")
-    shown = browser.value(_OPEN)
+    begun = browser.value(f"{_OPEN}(1)")
+    shown = browser.value(f"{_OPEN}({records})")
+    page_took, server_took = worked(browser), time.process_time() - server_began
     paint = "performance.getEntriesByType('paint').find((each) => each.name === 'first-contentful-paint').startTime"
-    found: Figures = {"first_paint_ms": browser.value(paint), "open_ms": shown}
+    found: Figures = {"first_paint_ms": browser.value(paint), "begin_ms": begun, "open_ms": shown}
+    found |= {"open_page_cpu_ms": page_took * 1000, "open_server_cpu_ms": server_took * 1000}
     nodes = []
     for name, key in KEYS.items():
-        taken = [browser.value(f"{_PRESS}({json.dumps(key)})") for _ in range(5)]
-        found[f"key_{name}_work_ms"] = max(work for work, _ in taken)
-        found[f"key_{name}_ms"] = max(frame for _, frame in taken)
+        frames, took = [], []
+        for _ in range(5):
+            before = worked(browser)
+            frames.append(browser.value(f"{_PRESS}({json.dumps(key)})"))
+            took.append(1000 * (worked(browser) - before))
+        found |= {f"key_{name}_ms": max(frames), f"key_{name}_cpu_ms": max(took)}
         nodes.append(browser.value("document.querySelectorAll('*').length"))
-    found["interaction_ms"] = max(found[f"key_{name}_ms"] for name in KEYS)
+    for kind in ("ms", "cpu_ms"):
+        found[f"interaction_{kind}"] = max(found[f"key_{name}_{kind}"] for name in KEYS)
     found["nodes"] = max(nodes)
     browser.call("HeapProfiler.collectGarbage")
     found["heap_mb"] = browser.value("performance.memory.usedJSHeapSize") / 1e6
@@ -91,7 +111,7 @@ def followed(browser: Browser, server: ViewServer, folder: Path, events: int) ->
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:4]))
     browser.open(f"{server.address.partition('/?')[0]}/run/live")
-    browser.value(_OPEN)
+    browser.value(f"{_OPEN}(1)")
     # The page says when it has taken each record, on the clock of this machine.
     watch = """(() => { window.seen = []; new MutationObserver(() => window.seen.push([
       Number(document.querySelector("#page").dataset.version), performance.timeOrigin + performance.now(),

@@ -120,3 +120,8 @@ def test_hostile_texts_take_no_time() -> None:
     for text in long:
         assert len(PLAIN.short(text, 200)) <= 200
     assert (time.process_time() - began) / len(long) < 0.1
+
+
+@pytest.mark.parametrize("text", ["sk-123456789", "hf_123456789", "password=x1", "password: x", "://:pw@h"])
+def test_the_shortest_secrets_are_hidden_too(text: str) -> None:
+    assert Redactor(()).text(text) != text

@@ -94,6 +94,13 @@ class Browser:
         assert "exceptionDetails" not in got, got["exceptionDetails"]
         return got["result"].get("value")
 
+    def until(self, expression: str, seconds: float = 60.0) -> None:
+        """Wait until a JavaScript expression is true."""
+        deadline = time.monotonic() + seconds
+        while self.value(expression) is not True:
+            assert time.monotonic() < deadline, f"{expression} did not become true"
+            time.sleep(0.02)
+
     def show(self, dark: bool = False, width: int = 1280) -> None:
         """Set the scheme of colours, and the width of the window."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}

@@ -186,12 +186,11 @@ def test_the_page_of_two_evaluations_lists_what_flipped_and_no_text_comes_alive(
     try:
         origin = made.address.partition("/?")[0]
         browser.open(made.address)
-        browser.value("new Promise((done) => setTimeout(done, 200))")
-        assert browser.value("document.querySelector('a[href=\"/evaluations\"]').parentElement.hidden") is False
+        browser.until("document.querySelector('a[href=\"/evaluations\"]')?.parentElement.hidden === false")
         for width in (1280, 390):
             browser.show(dark=width == 390, width=width)
             browser.open(f"{origin}/evaluations")
-            assert browser.value("document.querySelectorAll('.flips tbody tr').length") == len(set(PAGE_ATTACKS))
+            browser.until(f"document.querySelectorAll('.flips tbody tr').length === {len(set(PAGE_ATTACKS))}")
             assert browser.value("document.documentElement.scrollWidth") <= width
         assert browser.value("window.hit") is None
         assert browser.value("document.querySelectorAll('img, iframe, svg, form, object').length") == 0

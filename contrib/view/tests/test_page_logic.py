@@ -45,7 +45,7 @@ def worked_out(records: Records, expression: str) -> Any:
 def planned(after: dict[str, list[str]], **more: Any) -> Records:
     """A round whose calls wait for each other as given."""
     calls = [{"name": "add", "arguments": {}, "id": call_id, "after": waits} for call_id, waits in after.items()]
-    setup = {"budget": {}}
+    setup: dict[str, Any] = {"budget": {}}
     return [
         {"t": "run", "run": "r", "question": "q", "setup": setup, "at": 1.0},
         {"t": "plan", "round": 1, "calls": calls, "at": 0.5, **more},

@@ -151,7 +151,7 @@ def test_without_the_right_nothing_is_replayed_and_the_page_has_no_form(server: 
     ],
 )
 def test_a_page_of_another_site_cannot_ask(server: ViewServer, changed: Headers) -> None:
-    assert post(server, **changed)[0] == 403
+    assert post(server, ASKED, "one", **changed)[0] == 403
 
 
 def test_the_key_in_the_address_alone_does_not_let_a_request_in(server: ViewServer) -> None:
@@ -195,17 +195,15 @@ def test_the_form_on_the_page_says_how_the_run_would_have_ended(browser: Browser
     browser.show()
     browser.open(server.address)
     browser.open(f"{server.address.partition('/?')[0]}/run/one")
-    wait = "new Promise((done) => setTimeout(done, 300))"
-    browser.value(wait)
-    press = "document.querySelector('.replay button').click()"
-    browser.value(f"document.querySelector('.replay input').value = 'max_rounds=1'; {press}")
-    browser.value(wait)
-    told = browser.value("document.querySelector('.replay').textContent")
-    assert "It ends otherwise." in told
-    assert "rounds: " in told
-    browser.value(f"document.querySelector('.replay input').value = ''; {press}")
-    browser.value(wait)
-    assert "It ends as recorded." in browser.value("document.querySelector('.replay').textContent")
-    browser.value(f"document.querySelector('.replay input').value = 'x=1'; {press}")
-    browser.value(wait)
-    assert "has no setting 'x'" in browser.value("document.querySelector('.replay .error').textContent")
+    browser.until("document.querySelector('.replay') !== null")
+
+    def ask(settings: str, told: str) -> None:
+        browser.value(f"document.querySelector('.replay input').value = {json.dumps(settings)}")
+        browser.value("document.querySelector('.replay button').click()")
+        browser.until(f"document.querySelector('.replay [role=status]').textContent.includes({json.dumps(told)})")
+
+    ask("max_rounds=1", "It ends otherwise.")
+    assert "rounds: " in browser.value("document.querySelector('.replay').textContent")
+    ask("", "It ends as recorded.")
+    ask("x=1", "has no setting 'x'")
+    ask("x", "x: expected name=value")

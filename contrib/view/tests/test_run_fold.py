@@ -26,7 +26,8 @@ def folded(records: list[dict[str, Any]]) -> RunFold:
 
 def test_many_patches_add_up_to_the_whole() -> None:
     records = records_of(rounds=3, width=4)
-    fold, rows, seen = RunFold(), {}, 0
+    fold, seen = RunFold(), 0
+    rows: dict[int, list[Any]] = {}
     for number, record in enumerate(records):
         fold.apply(record)
         if number % 3 == 0 or number == len(records) - 1:
@@ -187,6 +188,24 @@ def test_a_file_that_is_no_trace_is_an_error_that_says_so(tmp_path: Path) -> Non
         RunFile(write_raw(tmp_path / "empty.trace.jsonl"))
 
 
+def test_a_long_trace_is_read_in_parts_that_add_up(tmp_path: Path) -> None:
+    path = write_trace(tmp_path / "long.trace.jsonl", records_of(rounds=40, width=4))
+    run = RunFile(path, seconds=0)
+    patch = run.patch()
+    whole = {row[0]: row for row in patch["items"]}
+    assert not patch["head"]["over"]
+    assert "of the file is read so far" in patch["head"]["notes"][0]
+    parts = 1
+    while run.refresh(0):
+        patch = run.patch(patch["version"])
+        whole |= {row[0]: row for row in patch["items"]}
+        parts += 1
+    assert parts > 5
+    assert patch["head"]["notes"] == []
+    assert patch["head"]["over"]
+    assert [whole[index] for index in sorted(whole)] == RunFile(path).patch()["items"]
+
+
 # -- what happened to an item ------------------------------------------------------------------------------------------
 
 
@@ -195,7 +214,9 @@ def test_what_happened_to_a_call_stays_with_it_when_it_has_ended() -> None:
     asked = {"t": "approval", "id": "1.2", "name": "tool1", "arguments": {}, "at": 0.85}
     decided = {"t": "decision", "id": "1.2", "approved": True, "at": 0.95}
     place = next(n for n, record in enumerate(records) if record["t"] == "intent" and record["id"] == "1.2")
-    fold = folded([*records[: place + 1], asked, decided, *records[place + 1 :]])
+    # A call that began later, but is recorded before: what follows happened within its own call all the same.
+    later = {**records[place], "id": "1.9", "at": 9.0}
+    fold = folded([*records[: place + 1], asked, decided, later, *records[place + 1 :]])
     item = fold.item("1.2")
     assert item is not None
     assert item.started is not None

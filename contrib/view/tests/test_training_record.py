@@ -113,13 +113,14 @@ def test_the_page_shows_the_group_and_the_tokens_and_moves_through_them_with_key
     page.write_text("".join(page_of(RunFile(trace))), encoding="utf-8")
     browser.show(width=390)
     browser.open(page)
+    browser.until("document.querySelector('.training') !== null")
     assert browser.value("document.querySelector('.training summary').textContent").startswith(
         "reward 0.5, advantage +0.250"
     )
     browser.value("document.querySelector('.training').open = true")
     assert browser.value("document.querySelector('.training tbody').textContent").count("left out: too-long") == 1
     browser.value("document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'c', bubbles: true}))")
-    browser.value("new Promise((done) => setTimeout(done, 200))")
+    browser.until("document.querySelector('.detail [role=status]') !== null")
     said = "document.querySelector('.detail [role=status]').textContent"
     assert browser.value(said).startswith("token 1 of 3 · id 7 · log-probability -0.1000")
     facts = browser.value("document.querySelector('canvas.tokens').parentElement.previousElementSibling.textContent")

@@ -272,6 +272,25 @@ def test_a_page_that_follows_is_told_every_record_and_then_the_end(server: ViewS
     assert [whole[index] for index in sorted(whole)] == fold.patch()["items"]
 
 
+def test_a_page_of_a_long_run_gets_its_begin_first_and_then_the_rest(
+    server: ViewServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_FIRST", "_THEN"):
+        monkeypatch.setattr(f"concertino_view.view_server.{name}", 0.0)
+    records = records_of(rounds=40, width=4)
+    write_trace(folder / "long.trace.jsonl", records)
+    first = data(server, "/api/runs/long/data")
+    assert not first["head"]["over"]
+    assert 0 < first["version"] < len(records)
+    versions = []
+    with Follower(server, "long", last=str(first["version"])) as follower:
+        while (event := follower.event()) is not None:
+            versions.append(event[1]["version"])
+    assert len(versions) > 2
+    assert versions == sorted(versions)
+    assert versions[-1] == len(records)
+
+
 def test_a_page_that_was_away_goes_on_where_it_was(server: ViewServer) -> None:
     with Follower(server, "one") as first:
         everything = first.event()

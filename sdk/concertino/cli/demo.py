@@ -1,7 +1,7 @@
 """`concertino demo`: one run with simulated models, on any machine, checked against its known answers.
 
-The models come from the distribution concertino-toy, on which the SDK does not depend, so it is looked up by name. So
-is concertino-view, which makes a page of the run if it is there.
+The models come from the distribution concertino-toy, on which the SDK does not depend, so it is looked up by name; so
+is concertino-view, which makes a page of the run, if it is there.
 """
 
 from __future__ import annotations

@@ -115,12 +115,11 @@ class EvaluationList:
         if header is None or header.get("t") != "bench":
             raise UsageError(f"{file}: not a results file; expected one that `concertino bench run` wrote")
         for text in texts:
-            line = _read(text) if text else None
-            match line:
-                case {"t": "item", "key": [str(), str(), int()]} if line is not None:
-                    yield line
-                case _ if text:
-                    self._unread += 1
+            line = _read(text)
+            if line is not None and _is_item(line):
+                yield line
+            elif text:
+                self._unread += 1
 
     def _know_trace(self, file: Path, line: dict[str, Any]) -> None:
         """Take the trace of a line, and put its name in the place of its path."""
@@ -150,6 +149,13 @@ class EvaluationList:
         answer = answer or line.get("answer") or line.get("error") or ""
         told = [line.get("verdict", ""), answer, line.get("reason", "")]
         return [*map(self._texts.line, told), line["trace"]]
+
+
+def _is_item(line: dict[str, Any]) -> bool:
+    match line:
+        case {"t": "item", "key": [str(), str(), int()]}:
+            return True
+    return False
 
 
 def _right(line: dict[str, Any]) -> bool:

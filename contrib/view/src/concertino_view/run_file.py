@@ -1,12 +1,15 @@
 """The trace of a run, read as far as it goes and further when it has grown.
 
-Invariant: what cannot be read is a note for the reader of the page, never the end of the page: a torn or damaged line,
-a side file that is missing. Only a file that is no trace at all is an error.
+A long one is read in parts, so that its begin is shown soon. Invariant: what cannot be read, or was not yet, is a note
+for the reader of the page, never the end of the page: a torn or damaged line, a side file that is missing. Only a file
+that is no trace at all is an error.
 """
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from array import array
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +24,10 @@ from .item_body import body_of
 from .run_fold import Item, RunFold
 from .training_record import training_of
 
+_BEHIND = -1
+"""Size of what is read where more is there already."""
+_BETWEEN = 64
+"""Records between two looks at the clock."""
 _MOST_NOTES = 20
 """Side files that are named as missing; further ones are counted."""
 
@@ -28,11 +35,15 @@ _MOST_NOTES = 20
 class RunFile:
     """A trace file and its fold; safe to use from several threads.
 
+    Args:
+        path: the file.
+        seconds: to read at first; by default until its end.
+
     Raises:
         TraceError: it is no trace, or holds nothing yet; says what to do.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, seconds: float | None = None) -> None:
         self.path = path
         self.fold = RunFold()
         self._cursor = JournalCursor(path)
@@ -40,15 +51,15 @@ class RunFile:
         self._places = array("Q")
         self._unread = 0
         self._lock = threading.Lock()
-        self._size = -1
+        self._size = _BEHIND
         self._inode = path.stat().st_ino if path.exists() else 0
         self._last: tuple[int, Mapping[str, Any]] = (-1, {})
-        self.refresh()
+        self.refresh(seconds)
         if not self.fold.count:
             raise nothing_yet(path)
 
-    def refresh(self) -> bool:
-        """Read what was written since; whether there was anything."""
+    def refresh(self, seconds: float | None = None) -> bool:
+        """Read what was written since, and end early after so many seconds; whether there was anything."""
         with self._lock:
             try:
                 size = self.path.stat().st_size
@@ -58,8 +69,12 @@ class RunFile:
                 return False
             self._size = size
             before = self.fold.count
-            for record in self._cursor.records():
+            until = math.inf if seconds is None else time.monotonic() + seconds
+            for number, record in enumerate(self._cursor.records(), 1):
                 self._take(record)
+                if number % _BETWEEN == 0 and time.monotonic() > until:
+                    self._size = _BEHIND
+                    break
             return self.fold.count > before
 
     def replaced(self) -> bool:
@@ -74,7 +89,11 @@ class RunFile:
         """What changed after the first `since` records."""
         with self._lock:
             patch = self.fold.patch(since)
+            behind = self._size == _BEHIND
         damage = self._cursor.damage
+        if behind:
+            share = self._cursor.offset / max(1, self.path.stat().st_size)
+            patch["head"]["notes"].append(f"{share:.0%} of the file is read so far; the rest follows.")
         if damage is not None and damage.torn and not patch["head"]["over"]:
             patch["head"]["notes"].append(f"The file ends inside record {damage.record}, which may still be written.")
         elif damage is not None:

@@ -35,6 +35,8 @@ from .run_page import page_of, scripts, static
 
 _POLL = 0.05
 """Seconds between two looks at a trace that is followed."""
+_FIRST, _THEN = 0.4, 1.5
+"""Seconds for which a long trace is read before its begin is shown, and then between two patches."""
 _HEARTBEAT = 10.0
 _MOST_FOLLOWED = 64
 """Pages that may follow at once; further ones are told to come back."""
@@ -98,8 +100,8 @@ class ViewServer(ThreadingHTTPServer):
         """The address of the page, with the key."""
         return f"http://127.0.0.1:{self.server_port}/?key={self.key}"
 
-    def run_of(self, name: str) -> RunFile:
-        """The run of an id, read as far as it goes.
+    def run_of(self, name: str, seconds: float | None = None) -> RunFile:
+        """The run of an id, read as far as it goes, or for so many seconds more.
 
         Raises:
             Refused: there is none, or it cannot be read.
@@ -112,8 +114,8 @@ class ViewServer(ThreadingHTTPServer):
         with self._lock:
             found = self._open.pop(path, None)
         try:
-            run = found if found is not None and not found.replaced() else RunFile(path)
-            run.refresh()
+            run = found if found is not None and not found.replaced() else RunFile(path, seconds)
+            run.refresh(seconds)
         except TraceError as error:
             raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
         with self._lock:
@@ -193,7 +195,9 @@ class _Handler(BaseHTTPRequestHandler):
             case ["compare"]:
                 self._json(comparison(*(server.run_of(query.get(each, "")) for each in ("a", "b"))))
             case ["runs", name, what]:
-                self._run(server.run_of(name), what, query)
+                # What a page shows is read already, and what it follows is read while it looks.
+                seconds = {"data": _FIRST, "bodies": 0.0, "events": 0.0}.get(what)
+                self._run(server.run_of(name, seconds), what, query)
             case _:
                 raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
 
@@ -226,7 +230,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self._json(run.patch())
             case "bodies":
                 begin = _number(query, "from", 0)
-                self._json(run.bodies(begin, min(_number(query, "to", begin + 1), begin + _MOST_BODIES)))
+                end = min(_number(query, "to", begin + 1), begin + _MOST_BODIES)
+                while len(run.fold.items) < end and run.refresh(_FIRST):
+                    pass  # a page may know items that this process has yet to read
+                self._json(run.bodies(begin, end))
             case "page":
                 self._send("".join(page_of(run)).encode(), "text/html; charset=utf-8", download=f"{run.path.name}.html")
             case "events":
@@ -282,7 +289,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             wrote = 0.0
             while not self.server.closing.wait(_POLL):
-                run.refresh()
+                run.refresh(_THEN)
                 if run.fold.count > since:
                     patch = run.patch(since)
                     since = patch["version"]
