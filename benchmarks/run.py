@@ -55,7 +55,7 @@ BEHAVIOUR = {
 }
 """Tables of what comes out: no change of speed moves them."""
 OTHERS = SPEED | BEHAVIOUR
-ONCE = ("rollouts", "early", "bench", "runs", "clients", "graphs", "serving")
+ONCE = ("rollouts", "early", "bench", "runs", "clients", "graphs", "places", "serving")
 """Long ones: one process each."""
 SHORTENED = (
     *("sandbox", "strategies", "conductor", "answers", "streaming", "hostile_streams"),

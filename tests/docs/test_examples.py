@@ -19,6 +19,7 @@ SERVED = [
     STREAMED,
     EXAMPLES / "application" / "few_lines.py",
     EXAMPLES / "serve" / "ask.py",
+    EXAMPLES / "serve" / "client_tool.py",
     *EXAMPLES.glob("migration/**/*.py"),
 ]
 """They ask a model server, so tests of their own run them."""

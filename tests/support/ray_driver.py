@@ -1,4 +1,4 @@
-"""A driver for tests, which may be killed: `ray_driver.py PLACE FOLDER COUNT SECONDS` carries out paid runs.
+"""A driver for tests, which may be killed: `ray_driver.py PLACE FOLDER COUNT SECONDS JOURNALS` carries out paid runs.
 
 Each result is a line of `FOLDER/results.jsonl`; one that is there is not ordered again.
 """
@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
 
-from concertino.rollouts import RunOrder, open_rollouts
+from concertino.rollouts import RunOrder
+from concertino_ray import Cluster, RayRuns
+from concertino_ray.ray_runs import Journals
 from rollout_work import PaidRuns
 
 
@@ -22,14 +24,14 @@ def orders(folder: Path, count: int) -> Iterator[RunOrder]:
         yield RunOrder("Do it.", {"id": f"t{number}"}, folder=str(folder / "traces"))
 
 
-async def main(place: str, folder: Path, count: int, seconds: float) -> None:
+async def main(place: str, folder: Path, count: int, seconds: float, journals: Journals) -> None:
     """Carry out what is left."""
     results = folder / "results.jsonl"
     known = {json.loads(line)["id"] for line in results.read_text().splitlines()} if results.exists() else set()
     left = (order for order in orders(folder, count) if order.id not in known)
     with results.open("a") as file:
         async with (
-            open_rollouts(place, PaidRuns(folder / "log", seconds), slots=24) as rollouts,
+            RayRuns(PaidRuns(folder / "log", seconds), Cluster.of(place), slots=24, journals=journals) as rollouts,
             aclosing(rollouts.submit(left)) as stream,
         ):
             async for result in stream:
@@ -38,4 +40,5 @@ async def main(place: str, folder: Path, count: int, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])))
+    how: Journals = "streamed" if sys.argv[5] == "streamed" else "shared"
+    asyncio.run(main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]), how))

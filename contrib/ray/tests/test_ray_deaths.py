@@ -24,8 +24,11 @@ DRIVER = Path(ray_driver.__file__)
 RUNS = int(os.environ.get("CONCERTINO_TEST_RAY_RUNS", "300"))
 
 
-def started(place: str, folder: Path, count: int, seconds: float) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, str(DRIVER), place, str(folder), str(count), str(seconds)])
+both_ways = pytest.mark.parametrize("journals", ["shared", "streamed"])
+
+
+def started(place: str, folder: Path, count: int, seconds: float, journals: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, str(DRIVER), place, str(folder), str(count), str(seconds), journals])
 
 
 def ended(folder: Path) -> dict[str, dict[str, Any]]:
@@ -61,10 +64,11 @@ def check(folder: Path, count: int) -> None:
         assert len(results) == len(set(results)), row["trace"]
 
 
+@both_ways
 @pytest.mark.slow
-def test_a_second_driver_goes_on_where_a_killed_one_was(nodes: Any, tmp_path: Path) -> None:
+def test_a_second_driver_goes_on_where_a_killed_one_was(nodes: Any, tmp_path: Path, journals: str) -> None:
     place = f"ray://{nodes.address}"
-    first = started(place, tmp_path, 40, 0.2)
+    first = started(place, tmp_path, 40, 0.2, journals)
     try:
         wait_for(lambda: len(ended(tmp_path)) >= 5, first)
     finally:
@@ -72,17 +76,18 @@ def test_a_second_driver_goes_on_where_a_killed_one_was(nodes: Any, tmp_path: Pa
         first.wait()
     before = len(ended(tmp_path))
     assert before < 40
-    assert started(place, tmp_path, 40, 0.2).wait(120) == 0
+    assert started(place, tmp_path, 40, 0.2, journals).wait(120) == 0
     check(tmp_path, 40)
 
 
+@both_ways
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_a_node_is_killed_every_two_seconds_and_the_driver_once(
-    nodes: Any, tmp_path: Path, record_property: Any
+    nodes: Any, tmp_path: Path, journals: str, record_property: Any
 ) -> None:
     place, kills = f"ray://{nodes.address}", []
-    driver, killed = started(place, tmp_path, RUNS, 0.3), False
+    driver, killed = started(place, tmp_path, RUNS, 0.3, journals), False
     try:
         wait_for(lambda: bool(ended(tmp_path)), driver)
         began = time.monotonic()
@@ -97,7 +102,7 @@ def test_a_node_is_killed_every_two_seconds_and_the_driver_once(
             if not killed and len(ended(tmp_path)) > RUNS // 3:
                 driver.send_signal(signal.SIGKILL)
                 driver.wait()
-                driver, killed = started(place, tmp_path, RUNS, 0.3), True
+                driver, killed = started(place, tmp_path, RUNS, 0.3, journals), True
             time.sleep(0.05)
     finally:
         driver.kill()
@@ -109,6 +114,7 @@ def test_a_node_is_killed_every_two_seconds_and_the_driver_once(
     taken = [path.stat().st_mtime for path in (tmp_path / "traces").glob("*.epoch-?")]
     recovery = [when - max(kill for kill in kills if kill <= when) for when in taken]
     figures = {
+        "journals": journals,
         "runs": RUNS,
         "kills": len(kills),
         "taken over": len(taken),

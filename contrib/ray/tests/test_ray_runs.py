@@ -14,9 +14,11 @@ import concertino as ct
 import pytest
 from concertino.rollouts import InProcess, OrderedRuns, Rollouts, RolloutsError, RunOrder, RunResult
 from concertino_ray import RayRuns
+from concertino_ray.ray_runs import Journals
 from rollout_work import Odd, PaidRuns, billed
 
 pytestmark = pytest.mark.slow
+both_ways = pytest.mark.parametrize("journals", ["shared", "streamed"])
 
 
 async def all_of(place: Rollouts, given: Iterable[RunOrder]) -> dict[str, RunResult]:
@@ -50,7 +52,7 @@ def test_every_node_has_a_worker_and_a_worker_sees_no_key_but_those_that_are_nam
             await until(lambda: sum(node.workers for node in place.health()) == 3)
             return first | await all_of(place, [odd(f"o{n}", give=n, sleep=0.3) for n in range(30)]), place.health()
 
-    found, health = asyncio.run(asyncio.wait_for(main(), 60))
+    found, health = asyncio.run(asyncio.wait_for(main(), 180))
     secret = {name for name in found["a"].data["env"] if name.endswith(("_TOKEN", "_KEY"))}
     assert secret == {"OTHER_API_KEY"}
     assert {node.host.partition(":")[0] for node in health} == {"127.0.0.1"}
@@ -69,7 +71,7 @@ def test_an_order_that_kills_its_workers_fails_alone(nodes: Any, monkeypatch: py
         async with RayRuns(Odd(), slots=8) as place:
             return await all_of(place, [odd("bad", die=True), *(odd(f"o{n}", give=n, sleep=0.05) for n in range(20))])
 
-    found = asyncio.run(asyncio.wait_for(main(), 60))
+    found = asyncio.run(asyncio.wait_for(main(), 180))
     assert found["bad"].status == "failed"
     assert "3 workers died with it; the last: " in found["bad"].detail
     assert [found[f"o{n}"].data["give"] for n in range(20)] == list(range(20))
@@ -84,7 +86,7 @@ def test_a_stream_that_is_left_stops_its_runs_in_the_workers(nodes: Any) -> None
             assert (await all_of(place, [odd("b", give=2)]))["b"].data["give"] == 2
             assert sum(node.running for node in place.health()) == 0
 
-    asyncio.run(asyncio.wait_for(main(), 60))
+    asyncio.run(asyncio.wait_for(main(), 180))
 
 
 def test_a_pool_that_is_another_one_there_is_refused_with_the_difference(nodes: Any) -> None:
@@ -101,12 +103,16 @@ def test_a_pool_that_is_another_one_there_is_refused_with_the_difference(nodes: 
             await all_of(place, [RunOrder("q")])
 
     with pytest.raises(ct.PoolError, match=r"cluster cannot do this work: .*'toy/gone' is locked but not in"):
-        asyncio.run(asyncio.wait_for(main(), 60))
+        asyncio.run(asyncio.wait_for(main(), 180))
 
 
-def test_a_worker_that_is_thought_dead_and_lives_changes_nothing(nodes: Any, tmp_path: Path) -> None:
+@both_ways
+def test_a_worker_that_is_thought_dead_and_lives_changes_nothing(
+    nodes: Any, tmp_path: Path, journals: Journals
+) -> None:
     async def main() -> dict[str, RunResult]:
-        async with RayRuns(PaidRuns(tmp_path / "log", 0.3), slots=12, silence=2.0) as place:
+        work = PaidRuns(tmp_path / "log", 0.3)
+        async with RayRuns(work, slots=12, silence=2.0, journals=journals) as place:
             running = asyncio.create_task(all_of(place, paid(tmp_path / "traces", 12)))
             await until(lambda: len(billed(tmp_path / "log")) >= 12)
             hand = next(hand for node in place._crew._nodes.values() for hand in node.workers if hand.load)
@@ -119,7 +125,7 @@ def test_a_worker_that_is_thought_dead_and_lives_changes_nothing(nodes: Any, tmp
                 await asyncio.sleep(1.0)  # it goes on now, and finds out
                 os.kill(hand.pid, signal.SIGKILL)
 
-    found = asyncio.run(asyncio.wait_for(main(), 60))
+    found = asyncio.run(asyncio.wait_for(main(), 180))
     assert {each.stop for each in found.values()} == {"answered"}
     assert list((tmp_path / "traces").glob("*.epoch-1"))
     check_bill(tmp_path / "log")
@@ -132,17 +138,51 @@ def test_a_node_that_does_not_see_the_traces_is_refused(
     monkeypatch.setattr("concertino_ray.ray_runs.write_private", lambda path, data: None)
 
     async def main() -> None:
-        async with RayRuns(PaidRuns(tmp_path / "log")) as place:
+        async with RayRuns(PaidRuns(tmp_path / "log"), journals="shared") as place:
             await all_of(place, paid(tmp_path / "traces", 1))
 
     with pytest.raises(RolloutsError, match=r"traces is not the folder that the driver sees.*that all nodes share"):
-        asyncio.run(asyncio.wait_for(main(), 60))
+        asyncio.run(asyncio.wait_for(main(), 180))
     assert not (tmp_path / "log").read_text()
 
 
-def test_nodes_that_die_lose_nothing_and_new_ones_get_work(nodes: Any, tmp_path: Path) -> None:
+def test_workers_that_do_not_see_the_traces_send_them(
+    nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("concertino_ray.ray_runs.write_private", lambda path, data: None)
+
+    async def main() -> dict[str, RunResult]:
+        async with RayRuns(PaidRuns(tmp_path / "log")) as place:
+            return await all_of(place, paid(tmp_path / "traces", 6))
+
+    found = asyncio.run(asyncio.wait_for(main(), 180))
+    assert {each.stop for each in found.values()} == {"answered"}
+    assert {each.trace for each in found.values()} == {str(path) for path in (tmp_path / "traces").iterdir()}
+    assert all(ct.Trace.load(each.trace).finished for each in found.values())
+    check_bill(tmp_path / "log")
+
+
+def test_a_keeper_of_traces_that_dies_costs_time_alone(nodes: Any, tmp_path: Path) -> None:
+    import ray
+
+    async def main() -> dict[str, RunResult]:
+        async with RayRuns(PaidRuns(tmp_path / "log", 0.1), slots=12, journals="streamed") as place:
+            running = asyncio.create_task(all_of(place, paid(tmp_path / "traces", 30)))
+            for count in (30, 90):
+                await until(lambda count=count: len(billed(tmp_path / "log")) >= count)
+                ray.kill(place._keeper, no_restart=False)
+            return await running
+
+    found = asyncio.run(asyncio.wait_for(main(), 180))
+    assert {each.stop for each in found.values()} == {"answered"}
+    assert all(ct.Trace.load(each.trace).finished for each in found.values())
+    check_bill(tmp_path / "log")
+
+
+@both_ways
+def test_nodes_that_die_lose_nothing_and_new_ones_get_work(nodes: Any, tmp_path: Path, journals: Journals) -> None:
     async def main() -> tuple[dict[str, RunResult], list[Any]]:
-        async with RayRuns(PaidRuns(tmp_path / "log", 0.1), slots=12) as place:
+        async with RayRuns(PaidRuns(tmp_path / "log", 0.1), slots=12, journals=journals) as place:
             running = asyncio.create_task(all_of(place, paid(tmp_path / "killed", 60)))
             for count in (30, 120):
                 await until(lambda count=count: len(billed(tmp_path / "log")) >= count)
@@ -181,4 +221,20 @@ def test_a_drained_node_gets_no_more_orders_and_ends_what_it_has(nodes: Any) -> 
             (health,) = [node for node in place.health() if node.node == drained]
             assert (health.state, health.running, health.lost) == ("draining", 0, 0)
 
-    asyncio.run(asyncio.wait_for(main(), 60))
+    asyncio.run(asyncio.wait_for(main(), 180))
+
+
+def test_a_node_that_the_cluster_takes_away_soon_is_drained(nodes: Any) -> None:
+    async def main() -> None:
+        async with RayRuns(Odd(), slots=6) as place:
+            await all_of(place, [odd("first")])
+            await until(lambda: sum(node.workers for node in place.health()) >= 2)
+            leaving = next(node for node in place.health() if node.workers)
+            # As `ray drain-node` tells it, which would end the node of another test here.
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("ray._private.state.state.get_draining_nodes", lambda: {leaving.node: 0})
+                await until(lambda: "draining" in [node.state for node in place.health()])
+            await until(lambda: not next(node.workers for node in place.health() if node.node == leaving.node))
+            assert len(await all_of(place, [odd(f"o{n}", give=n) for n in range(6)])) == 6
+
+    asyncio.run(asyncio.wait_for(main(), 180))

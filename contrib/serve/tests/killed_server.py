@@ -17,7 +17,7 @@ WORDS = "one two three four five six seven eight nine ten"
 
 
 class Model(ct.Model):
-    """Calls the tool once, then says who asked and ten words, slowly."""
+    """Calls the tool once, and the client's if it is told to; then says who asked and ten words, slowly."""
 
     async def chat(self, request: ct.ChatRequest) -> ct.Reply:
         await asyncio.sleep(0.02)
@@ -35,7 +35,10 @@ class Model(ct.Model):
         assert found is not None
         if "tool_response" in request.messages[-1].text:
             return "".join(ct.ParallelRounds().write_answer(f"{found[0]}: {WORDS}"))
-        return ct.ParallelRounds().write_turn([ct.Call("work", {"who": found[0]}, "a")], "look")
+        calls = [ct.Call("work", {"who": found[0]}, "a")]
+        if "Call me back." in request.messages[-1].text:
+            calls.append(ct.Call("local", {"who": found[0]}, "b"))
+        return ct.ParallelRounds().write_turn(calls, "look")
 
 
 def main(folder: Path, port: int) -> None:

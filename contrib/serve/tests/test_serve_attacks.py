@@ -144,7 +144,7 @@ async def test_who_does_not_finish_the_head_of_a_request_is_dropped(
 
 
 async def test_who_does_not_finish_a_second_head_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "HEAD_SECONDS", 0.05)
+    monkeypatch.setattr(http_server, "HEAD_SECONDS", 0.4)
     async with served(settings_of(tmp_path, Scripted(calls_then("$4")))) as here:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(here.url.rpartition(":")[2]))
         writer.write(b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
@@ -157,8 +157,8 @@ async def test_who_does_not_finish_a_second_head_is_dropped(tmp_path: Path, monk
 
 
 async def test_who_waits_long_for_an_answer_is_not_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "HEAD_SECONDS", 0.05)
-    async with served(settings_of(tmp_path, Scripted(calls_then("$4"), pause=0.1))) as here:
+    monkeypatch.setattr(http_server, "HEAD_SECONDS", 0.4)
+    async with served(settings_of(tmp_path, Scripted(calls_then("$4"), pause=0.5))) as here:
         assert b" 200 " in await sent(here, post(key=False))
 
 

@@ -322,7 +322,7 @@ async def test_an_image_comes_as_bytes(tmp_path: Path) -> None:
         ({"model": "helper", "messages": [{"role": "assistant", "content": "x"}]}, 400, "messages"),
         ({"model": "helper", "messages": ASK, "n": 2}, 400, "n"),
         ({"model": "helper", "messages": ASK, "stream": "yes"}, 400, "stream"),
-        ({"model": "helper", "messages": ASK, "tools": [{"type": "function"}]}, 400, "tools"),
+        ({"model": "helper", "messages": ASK, "tools": [{"type": "function"}]}, 400, "tools[0].name"),
         ({"model": "helper", "messages": ASK, "response_format": {"type": "xml"}}, 400, "response_format"),
     ],
 )

@@ -62,11 +62,23 @@ def test_it_refuses_to_listen_elsewhere_without_a_key(tmp_path: Path) -> None:
     assert "[keys.ada]" in done.output
 
 
-def test_it_refuses_sealed_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CONCERTINO_TRACE_KEY", "c2VhbGluZy1jYW5hcnktMDEyMzQ1Njc4OWFiY2RlZg==")
+def test_a_wrong_key_of_sealed_traces_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONCERTINO_TRACE_KEY", "seal-canary-0123")
     done = served(tmp_path, PRESET, "--port", "0")
     assert done.exit_code == 2
-    assert "CONCERTINO_TRACE_KEY" in done.output
+    assert "CONCERTINO_TRACE_KEY: expected 32 bytes" in done.output
+    assert "seal-canary" not in done.output
+
+
+def test_a_folder_that_another_server_has_is_refused(tmp_path: Path) -> None:
+    from concertino_serve.served_folder import ServedFolder
+
+    held = ServedFolder(tmp_path / "runs")
+    done = served(tmp_path, f'traces = "runs"\n{PRESET}', "--port", "0")
+    held.release()
+    assert done.exit_code == 2
+    assert f"process {os.getpid()} serves the runs of this folder already" in done.output
+    ServedFolder(tmp_path / "runs").release()
 
 
 async def test_an_answer_does_not_wait_for_the_one_before_to_be_acknowledged() -> None:

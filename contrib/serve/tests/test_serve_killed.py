@@ -18,6 +18,7 @@ from typing import Any
 import httpx2
 import pytest
 from concertino import Trace, TraceError
+from concertino.traces.sealing import new_key
 from waiting import wait_until
 
 from .killed_server import WORDS
@@ -64,7 +65,7 @@ class Killed:
             with contextlib.suppress(TraceError):  # killed before its first record
                 trace = Trace.load(path)
                 if list(trace.of_kind("result")):
-                    found.add(trace.question.removeprefix("I am ").rstrip("."))
+                    found.add(trace.question.removeprefix("I am ").partition(".")[0])
         return found
 
     async def read(self, who: str, most: int | None = None) -> bytes:
@@ -131,7 +132,13 @@ async def killed_under(folder: Path, clients: int, points: list[float], number: 
 
 
 @pytest.mark.slow
-async def test_a_stream_goes_on_where_a_kill_broke_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sealed", [False, True])
+async def test_a_stream_goes_on_where_a_kill_broke_it(
+    sealed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if sealed:
+        pytest.importorskip("cryptography", reason="sealing needs the package cryptography")
+        monkeypatch.setenv("CONCERTINO_TRACE_KEY", new_key())
     server = Killed(tmp_path)
     await server.start()
     broken = await server.read("client-1", most=6)
@@ -147,6 +154,61 @@ async def test_a_stream_goes_on_where_a_kill_broke_it(tmp_path: Path) -> None:
     assert again == whole
     assert text_of(whole) == f"client-1: {WORDS}"
     assert server.calls() == ["client-1 begins", "client-1 ends"]
+
+
+async def ask_back(server: Killed, who: str) -> str:
+    """The answer of a run that calls its client's tool; the client comes back until it has it."""
+    talk: list[Any] = [{"role": "user", "content": f"I am {who}. Call me back."}]
+    function = {"name": "local", "parameters": {"type": "object", "properties": {"who": {"type": "string"}}}}
+    headers = {"idempotency-key": who}
+    while True:
+        body = {"model": "helper", "messages": talk, "tools": [{"type": "function", "function": function}]}
+        try:
+            async with httpx2.AsyncClient(verify=False, timeout=30) as client:
+                answer = await client.post(f"{server.url}/v1/chat/completions", json=body, headers=headers)
+        except httpx2.TransportError:
+            await asyncio.sleep(0.05)
+            continue
+        if answer.status_code != 200:
+            assert answer.status_code in (409, 503), answer.content
+            await asyncio.sleep(0.05)
+            continue
+        message = answer.json()["choices"][0]["message"]
+        if "tool_calls" not in message:
+            return str(message["content"])
+        assert [call["function"]["name"] for call in message["tool_calls"]] == ["local"]
+        results = [{"role": "tool", "tool_call_id": call["id"], "content": "here"} for call in message["tool_calls"]]
+        talk, headers = [*talk, message, *results], {}
+
+
+async def killed_between(folder: Path, clients: int, points: list[float]) -> None:
+    """Kill it while runs wait for their clients, and while they go on."""
+    server = Killed(folder)
+    await server.start()
+    names = [f"client-{number}" for number in range(clients)]
+    tasks = [asyncio.create_task(ask_back(server, who)) for who in names]
+    paid: list[tuple[int, set[str]]] = []
+    try:
+        for seconds in points:
+            await asyncio.sleep(seconds)
+            server.stop(signal.SIGKILL)
+            paid.append((len(server.calls()), server.paid()))
+            await server.start()
+        found = await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        server.stop(signal.SIGTERM)
+    assert found == [f"{who}: {WORDS}" for who in names]
+    assert len(list((folder / "traces").glob("*.trace.jsonl"))) == clients
+    for until, known in paid:
+        begun = {line.removesuffix(" begins") for line in server.calls()[until:] if line.endswith("begins")}
+        assert not begun & known, "a call whose result was on record was made again"
+
+
+@pytest.mark.slow
+async def test_a_run_that_waits_for_its_client_outlives_a_kill(tmp_path: Path) -> None:
+    await killed_between(tmp_path, 3, [0.3, 0.3])
 
 
 @pytest.mark.slow
@@ -188,6 +250,22 @@ async def test_a_stop_suspends_the_runs_and_the_next_start_goes_on_with_them(tmp
     assert Counter(server.calls())["client-1 ends"] == 1
 
 
+@pytest.mark.slow
+async def test_a_second_server_on_the_folder_takes_no_run_and_ends(tmp_path: Path) -> None:
+    first, second = Killed(tmp_path), Killed(tmp_path)
+    await first.start()
+    try:
+        reading = asyncio.create_task(first.read("client-1"))
+        await wait_until(first.calls)
+        await asyncio.to_thread(second._begin)
+        assert await asyncio.to_thread(second.process.wait, 30) != 0
+        assert text_of(await reading) == f"client-1: {WORDS}"
+    finally:
+        first.stop(signal.SIGTERM)
+    assert first.calls() == ["client-1 begins", "client-1 ends"]
+    assert len(list((tmp_path / "traces").glob("*.trace.jsonl"))) == 1
+
+
 @pytest.mark.soak
 async def test_a_server_that_is_killed_again_and_again_loses_nothing(tmp_path: Path) -> None:
     chance = random.Random(0)
@@ -195,3 +273,12 @@ async def test_a_server_that_is_killed_again_and_again_loses_nothing(tmp_path: P
         folder = tmp_path / str(round_)
         folder.mkdir()
         await killed_under(folder, 20, [chance.uniform(0.02, 0.4) for _ in range(5)])
+
+
+@pytest.mark.soak
+async def test_runs_that_wait_for_their_clients_outlive_kills(tmp_path: Path) -> None:
+    chance = random.Random(1)
+    for round_ in range(KILLS // 5):
+        folder = tmp_path / str(round_)
+        folder.mkdir()
+        await killed_between(folder, 10, [chance.uniform(0.02, 0.4) for _ in range(5)])

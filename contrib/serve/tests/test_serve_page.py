@@ -17,7 +17,8 @@ from concertino.core.known_secrets import Secret
 from concertino_serve.serve_settings import ClientKey, ServeSettings
 from page_attacks import PAGE_ATTACKS
 
-from .serving_here import Scripted, calls_then, served, settings_of
+from .serving_here import Counter, Scripted, calls_then, served, settings_of
+from .test_serve_client_tools import careful
 
 Serve = Callable[[ServeSettings], str]
 KEY = Secret("page-canary-0123456789")
@@ -111,6 +112,29 @@ def test_it_asks_shows_calls_and_answers_and_nothing_comes_alive(
     assert browser.value("window.hit") is None
     assert browser.told("Runtime.exceptionThrown") == []
     assert [event["entry"]["text"] for event in browser.told("Log.entryAdded")] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("button", "said", "calls"), [("Approve", "paid", 1), ("Deny", "not paid", 0)])
+def test_a_call_that_needs_approval_waits_for_the_reader(
+    browser: Browser, in_thread: Serve, tmp_path: Path, button: str, said: str, calls: int
+) -> None:
+    counter = Counter()
+    browser.open(in_thread(careful(tmp_path, counter)))
+    until(browser, "document.querySelectorAll('#model option').length === 1")
+    ask(browser, "Pay.")
+    until(browser, "document.querySelectorAll('.call.waits button').length === 2")
+    assert browser.value("document.querySelector('.call.waits').textContent").startswith('pay {"usd":3.0}')
+    assert counter.calls == 0
+    browser.value(
+        f"[...document.querySelectorAll('.call.waits button')].find(b => b.textContent === '{button}').click()"
+    )
+    until(browser, f"document.querySelector('.answer')?.textContent === '{said}'")
+    assert counter.calls == calls
+    until(browser, "!document.getElementById('ask').disabled")
+    ask(browser, "Again.")
+    until(browser, "document.querySelectorAll('.call.waits button').length === 2")
+    assert browser.told("Runtime.exceptionThrown") == []
 
 
 @pytest.mark.slow

@@ -230,7 +230,7 @@ async def test_a_name_reaches_no_file_but_that_of_an_own_run(name: str, tmp_path
     [
         ({"input": 3}, "input"),
         ({"input": [{"type": "function_call_output", "call_id": "x", "output": "y"}]}, "input[0]"),
-        ({"input": "x", "tools": [{"type": "web_search"}]}, "tools"),
+        ({"input": "x", "tools": [{"type": "web_search"}]}, "tools[0]"),
         ({"input": "x", "metadata": {"a": 3}}, "metadata"),
         ({"input": "x", "text": {"format": {"type": "xml"}}}, "text.format"),
         ({"input": "x", "instructions": 3}, "instructions"),

@@ -187,6 +187,36 @@ def test_a_file_that_is_no_trace_is_an_error_that_says_so(tmp_path: Path) -> Non
         RunFile(write_raw(tmp_path / "empty.trace.jsonl"))
 
 
+# -- what happened to an item ------------------------------------------------------------------------------------------
+
+
+def test_what_happened_to_a_call_stays_with_it_when_it_has_ended() -> None:
+    records = records_of(rounds=1, width=2)
+    asked = {"t": "approval", "id": "1.2", "name": "tool1", "arguments": {}, "at": 0.85}
+    decided = {"t": "decision", "id": "1.2", "approved": True, "at": 0.95}
+    place = next(n for n, record in enumerate(records) if record["t"] == "intent" and record["id"] == "1.2")
+    fold = folded([*records[: place + 1], asked, decided, *records[place + 1 :]])
+    item = fold.item("1.2")
+    assert item is not None
+    assert item.started is not None
+    assert item.ended is not None
+    assert [kind for kind, _ in item.marks] == ["approval", "approved", "retry", "stall"]
+    assert item.marks[:2] == [("approval", 0.85), ("approved", 0.95)]
+    assert all(item.started <= at <= item.ended for _, at in item.marks)
+    assert item.note == ""
+
+
+def test_a_call_that_waits_for_a_person_says_so_until_the_decision() -> None:
+    records = records_of(rounds=1, width=2)[:4]
+    asked = {"t": "approval", "id": "1.1", "name": "tool0", "arguments": {}, "at": 0.6}
+    waiting = folded([*records, asked]).item("1.1")
+    denied = folded([*records, asked, {"t": "decision", "id": "1.1", "approved": False, "at": 0.9}]).item("1.1")
+    assert waiting is not None
+    assert denied is not None
+    assert (waiting.note, denied.note) == ("waits for approval", "")
+    assert denied.marks == [("approval", 0.6), ("denied", 0.9)]
+
+
 # -- what an item holds ------------------------------------------------------------------------------------------------
 
 

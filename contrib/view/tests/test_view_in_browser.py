@@ -238,6 +238,36 @@ def test_format_issues_are_marked_at_their_place(browser: Browser, trace: Path) 
     assert browser.value("document.querySelector('.detail mark').title") == "code: a fault"
 
 
+def test_an_agent_opens_in_the_graph_and_a_box_opens_its_call(browser: Browser, trace: Path) -> None:
+    browser.open(file_of(trace))
+    names = "[...document.querySelectorAll('.box .name')].map((each) => each.textContent)"
+    press = "document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: '{}', bubbles: true}}))"
+    closed = browser.value(names)
+    assert browser.value("document.querySelector('.opener').getAttribute('aria-expanded')") == "false"
+    browser.value("document.querySelector('.opener').click()")
+    assert len(browser.value(names)) == len(closed) + 1
+    assert browser.value("document.querySelector('.opener').getAttribute('aria-expanded')") == "true"
+    browser.value("document.querySelector('.opener').closest('.box').nextElementSibling.querySelector('.call').click()")
+    until(browser, "document.querySelector('.detail h2').textContent.endsWith('1.3/1')")
+    browser.value(press.format("]"))
+    assert "round 2 of 2" in browser.value("document.querySelector('[aria-label=Round]').textContent")
+    browser.value(press.format("["))
+    assert "round 1 of 2" in browser.value("document.querySelector('[aria-label=Round]').textContent")
+    # From a call inside an agent that is closed, the graph shows it open.
+    browser.open(file_of(trace))
+    browser.value("document.querySelector('.rows').dispatchEvent(new KeyboardEvent('keydown', {key: 'End'}))")
+    for _ in range(2):
+        browser.value(press.format("k"))
+    assert browser.value("document.querySelector('.box [aria-current]').closest('.box').textContent").startswith("tool")
+    assert browser.value("document.querySelector('.opener').getAttribute('aria-expanded')") == "true"
+
+
+def test_the_next_mark_is_found_with_one_key(browser: Browser, trace: Path) -> None:
+    browser.open(file_of(trace))
+    browser.value("document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'm', bubbles: true}))")
+    assert "↻ repeated, ‖ stalled" in browser.value("document.querySelector('[aria-selected=true]').textContent")
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_hangs_over_the_edge(browser: Browser, served: tuple[ViewServer, Path], width: int, dark: bool) -> None:

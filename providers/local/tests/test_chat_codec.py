@@ -410,7 +410,7 @@ def test_a_pad_that_would_end_turns_is_replaced_by_another_token_or_refused() ->
     [
         (None, "the tokenizer has no chat template; give one, such as template='chatml'"),
         ("training", "TRL has no training variant"),
-        ("nowhere.jinja", "No such file.*expected 'chatml', 'training', a file of Jinja, or the template itself"),
+        ("nowhere.jinja", "No such file.*expected 'chatml', 'family', 'training', a file of Jinja, or the templa"),
     ],
 )
 def test_a_template_that_is_not_there_is_refused(template: str | None, message: str) -> None:

@@ -58,6 +58,18 @@ def test_scores_are_those_of_the_formula(docs: Docs, query: list[str], variant: 
         assert found.get(position, 0.0) == pytest.approx(score, abs=1e-5)
 
 
+def test_a_given_length_and_given_weights_take_the_place_of_those_of_the_passages() -> None:
+    docs = [["a", "b", "b"], ["a"], ["b", "c", "c", "c", "c", "c"]]
+    weights = {"a": 2.0, "b": 3.0, "c": 5.0}
+    index = Bm25.build(docs, k1=1.2, b=0.6, variant="lucene", length=4.0, weight=weights.__getitem__)
+    scores = index.scores([["a", "b"]])[0][: len(docs)]
+    for doc, score in zip(docs, scores.tolist(), strict=True):
+        damped = 1.2 * (1 - 0.6 + 0.6 * len(doc) / 4)
+        assert score == pytest.approx(
+            sum(weights[term] * doc.count(term) / (doc.count(term) + damped) for term in "ab"), rel=1e-5
+        )
+
+
 def test_the_recorded_rankings_of_another_implementation_are_met_exactly(shared_data: Path) -> None:
     folder = shared_data / "bm25_hotpot_pool"
     corpus, queries = (

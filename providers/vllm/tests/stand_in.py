@@ -20,6 +20,9 @@ that it got before. `GET /calls` lists what it was asked. `STAND_IN` (JSON) says
                             answer that is not vLLM's); where `once` is a file that does not exist, the first time
                             only. `lies` at "/finish_weight_update": says done, and keeps the old weights
     version: "0.27.0"       which vLLM it says that it is
+    kill: {at, count}       ends at the n-th request of all its starts: an odd n before it does what was asked, an even
+                            one afterwards and before it answers; `count` is the file that counts
+    talk: 2                 continues a conversation of bytes with so many calls of `pay`, and then an answer
 
 It takes weights in vLLM's four phases too. What a worker of vLLM finds in the memory of a GPU, it finds in the file
 that the handle names, or that `file` names in the information of an update.
@@ -70,6 +73,27 @@ class State:
     sent: dict[str, bytes] = {}  # noqa: RUF012
     calls: list[str] = []  # noqa: RUF012
     last: Any = None
+    lock = threading.Lock()
+
+
+def beat() -> None:
+    """Count the begin, or the end, of a request, and end where the wish says so."""
+    kill = WISH.get("kill")
+    if kill:
+        with State.lock:
+            file = Path(kill["count"])
+            beats = int(file.read_text() or 0) + 1 if file.exists() else 1
+            file.write_text(str(beats))
+            if beats == kill["at"]:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def talk(prompt: list[int]) -> list[int]:
+    """The next turn of a conversation: calls first, each with its number, then an answer. 257 ends a turn."""
+    begun = b"\x00assistant"
+    said = bytes(token if token < 256 else 0 for token in prompt).count(begun)
+    call = f'<reasoning>r</reasoning>\n<tool_call>{{"name": "pay", "arguments": {{"turn": {said}}}}}</tool_call>'
+    return [*(call if said <= WISH["talk"] else "<answer>8</answer>").encode(), 257]
 
 
 def number(folder: str) -> float:
@@ -107,6 +131,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         path, body = urlsplit(self.path).path, self.body()
+        beat()
         if WISH.get("plain") and "completions" not in path:
             self.answer({"detail": "Not Found"}, 404)
         elif path == "/v1/chat/completions":
@@ -239,17 +264,19 @@ class Handler(BaseHTTPRequestHandler):
         State.last = body
         while State.paused.is_set():
             time.sleep(0.01)
-        time.sleep(float(body.get("seed") or 0))
+        # A test that wants a slow answer says so by a seed.
+        time.sleep(0 if "talk" in WISH else float(body.get("seed") or 0))
         name, prompt = body["model"], body["prompt"]
         key = (name, f"{prompt}{body.get('cache_salt', '')}")
         cached = len(prompt) // 32 * 32 if key in State.cache else 0
         value = State.cache.setdefault(key, number(State.adapters.get(name, State.weights or self.model)))
+        ids = talk(prompt) if "talk" in WISH else [7, 8]
         choice = {
             "text": "ab",
             "finish_reason": "stop",
-            "token_ids": [7, 8],
+            "token_ids": ids,
             "prompt_token_ids": prompt,
-            "logprobs": {"token_logprobs": [value, value]},
+            "logprobs": {"token_logprobs": [value] * len(ids)},
         }
         usage = {"prompt_tokens_details": {"cached_tokens": cached}}
         self.answer({"model": name, "choices": [choice], "usage": usage})
@@ -267,6 +294,8 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def answer(self, content: Any, status: int = 200) -> None:
+        if self.command == "POST":
+            beat()
         data = (content if isinstance(content, str) else json.dumps(content)).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))

@@ -256,6 +256,7 @@ async def test_after_a_step_that_fails_nothing_answers_until_a_later_change_succ
         with pytest.raises(SwapError, match=r"(?s)nobody knows which weights .* load_weights\(\) again") as failure:
             await server.load_weights(state(1), 1)
         assert failure.value.version is None
+        assert how != "stalls" or "no answer after 1 s" in str(failure.value)
         assert server.version == 0
         with pytest.raises(VllmServerError, match="nobody knows which weights"):
             await value(server)

@@ -1,6 +1,7 @@
 """`concertino demo`: one run with simulated models, on any machine, checked against its known answers.
 
-The models come from the distribution concertino-toy, on which the SDK does not depend, so it is looked up by name.
+The models come from the distribution concertino-toy, on which the SDK does not depend, so it is looked up by name; so is
+concertino-view, which makes a page of the run, if it is there.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from concertino.runs.orchestrator import Orchestrator
 
 _MODULE = "concertino_toy"
+_PAGES = "concertino_view"
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 
 
@@ -49,7 +51,8 @@ def demo(seed: int, leader: str, folder: Path | None, no_trace: bool, live: bool
     """Watch one run with simulated models: no key, no network, about five seconds.
 
     The models crash, hang and err on purpose; the orchestrator reads what happened and repairs it. The orchestrator is
-    a tiny trained model, or a policy written by hand, which also misspells on purpose.
+    a tiny trained model, or a policy written by hand, which also misspells on purpose. Where concertino-view is
+    installed, the last line names a page of the run for a browser, one file that needs nothing else.
     Exit code: 0 if the answers are the known ones, 1 if not.
 
     JSON: as `concertino run --json`.
@@ -75,6 +78,10 @@ def demo(seed: int, leader: str, folder: Path | None, no_trace: bool, live: bool
         command = "concertino" if shutil.which("concertino") else f"{sys.executable} -m concertino"
         again = f" See it again: {command} traces show {path}" if path else ""
         say(f"\nAll {len(expected)} answers are right.{again}")
+        if path and importlib.util.find_spec(_PAGES) is not None:
+            page = path.with_name(f"{path.name.partition('.')[0]}.html")
+            importlib.import_module(_PAGES).write_page(path, page)
+            say(f"Look at it in a browser: {page}")
 
 
 def _orchestrator(leader: str) -> Orchestrator:

@@ -116,8 +116,8 @@ def _settings(manager: PluginManager, rows: tuple[PluginInfo, ...]) -> Iterator[
     """Names in the settings that nothing has."""
     from concertino.schema import suggestion
 
-    known = [row.name for row in rows]
-    for name in (*manager.settings.disable, *(manager.settings.only or ())):
+    known, given = [row.name for row in rows], manager.settings
+    for name in dict.fromkeys([*given.disable, *(given.only or ()), *given.always]):
         if name not in known:
             step = suggestion(name, known, "remove the name")
             yield Finding("warning", "settings", f"they name the provider {name!r}, which is not installed", step)

@@ -16,7 +16,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import click
@@ -166,6 +166,15 @@ def rewrite(text: str, width: int = 0) -> None:
     Without a text the line is left clear.
     """
     click.echo(f"\r{one_line(text):<{width}}{'' if text else chr(13)}", err=True, nl=False)
+
+
+def redraw(lines: Sequence[str], before: int) -> None:
+    """Write lines to stderr over the `before` lines that were written last; on a terminal alone.
+
+    The cursor stays at the end of the last one. Lines must fit, for one that wraps cannot be written over.
+    """
+    up = f"\x1b[{before - 1}A" if before > 1 else ""
+    click.echo(f"\r{up}\x1b[J" + "\n".join(map(clean, lines)), err=True, nl=False, color=True)
 
 
 def progress_bar(items: Iterable[Any], length: int, label: str) -> AbstractContextManager[Iterable[Any]]:

@@ -309,7 +309,9 @@ def parse_references(value: Any, ids: Collection[str] = ()) -> Any:
     """
     if isinstance(value, str):
         return _parse_text(value, ids) if "${" in value else value
-    if isinstance(value, Mapping):
+    if isinstance(value, _SCALARS):
+        return value
+    if isinstance(value, _MAPPINGS):
         return {key: parse_references(item, ids) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [parse_references(item, ids) for item in value]

@@ -41,6 +41,8 @@ _PATTERNS = (
     re.compile(r"""(?:(?<=[?&]key=)|(?<=[?&]sig=)|(?<=[?&]token=)|(?<=[?&]signature=))[^\s&"']{6,}"""),
     re.compile(r"(?<=\bBearer )[-_~+/.=A-Za-z0-9]{6,}|(?<=\bbearer )(?=\S*\d)[-_~+/.=A-Za-z0-9]{6,}"),
 )
+_SHORTEST = 12
+"""Characters of the shortest text that one of the patterns hides, unless it has a `:` or `=`: a key `sk-123456789`."""
 # A secret behind its name in a text, which may be JSON, in a text of JSON too, or a URL. The name stays.
 _ASSIGNED = re.compile(
     rf"""(?i)(?P<name>(?:(?<![a-z])(?:{_NAMED})|(?<=["'])token(?=\\?["']))"""
@@ -67,6 +69,8 @@ class Redactor:
             self._generation, self._finder = now, finder_with_words()
         if self._finder is not None:
             text = self._finder.hidden(text)
+        if len(text) < _SHORTEST and ":" not in text and "=" not in text:
+            return text  # most names and values, in displays of thousands of calls
         for pattern in _PATTERNS:
             text = pattern.sub(HIDDEN, text)
         return _ASSIGNED.sub(_without_value, text)
@@ -133,6 +137,8 @@ class DisplayRedactor:
         left[0] -= 1
         if isinstance(value, str):
             return self.text(value) if left[0] >= 0 else "…"
+        if value is None or isinstance(value, (bool, int, float)):
+            return value  # before the slow question whether it is a mapping
         if isinstance(value, Mapping):
             return {self.text(key): self._item(key, item, left) for key, item in value.items() if left[0] >= 0}
         if isinstance(value, (list, tuple)):

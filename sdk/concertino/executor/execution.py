@@ -48,7 +48,7 @@ from .ladder import Ladder, StopReason
 from .ledger import Ledger, Reservation
 from .retry import COUNTS_AGAINST_BREAKER, Failure, classify
 from .runtime import Runtime
-from .scope import Scope, Sink
+from .scope import Memory, Scope, Sink
 from .secrecy import clean_error
 from .turns import CALL, RESULT
 
@@ -291,6 +291,9 @@ class Execution(ABC):
 
     def submit(self) -> None:
         """Pass the gates now, or wait; the owner's deadline ends the waiting."""
+        if self.scope.memory is not None and (known := self._on_record()) is not None:
+            self.finish(known)  # nothing runs, so it needs neither a place nor a task
+            return
         parent = self.owner.parent
         if parent is not None:
             # Before it may have to wait, so that it also ends with its agent in a queue.
@@ -336,10 +339,8 @@ class Execution(ABC):
             observation = await self._perform()
         except asyncio.CancelledError:
             observation = self.stopped()
-        except BaseException as error:  # of concertino's own code or of a hook: still this call's observation
-            cause = error_messages.failed(classify(error), self.attempts.count, retry_safe=True)
-            observation = self.error(Status.EXEC_ERR, cause)
-            observation.note = _note_of(error)
+        except BaseException as error:
+            observation = self._broken(error)
         if self.over:
             return  # the ladder has delivered in its place
         # Without an attempt it was refused or answered, and there is nothing for a hook to look at.
@@ -357,10 +358,9 @@ class Execution(ABC):
 
     async def _conclude_on_record(self, observation: Observation, sink: Sink) -> bool:
         """Conclude it when its record is as safe as the run wants it. False if it was given up meanwhile."""
-        if not self.recalled:
-            await self._pack(observation, sink)
-            if self.over:
-                return False
+        await self._pack(observation, sink)
+        if self.over:
+            return False
         self.conclude(observation)
         if sink.must_flush:
             # It is concluded, so a cancellation must not keep its observation from the waiter.
@@ -375,11 +375,8 @@ class Execution(ABC):
 
     async def _perform(self) -> Observation:
         scope = self.scope
-        # First of all: a resumed run sees what its earlier process saw, whatever time and budget are left now.
-        if scope.memory is not None:
-            known = self._remember()
-            if known is not None:
-                return known
+        if scope.memory is not None and self._was_in_doubt(scope.memory):
+            return self.error(Status.EXEC_ERR, error_messages.in_doubt())
         # A sub-call's deadline lies before its caller's, and may have passed before the call begins.
         if scope.loop.time() >= self.deadline:
             return self.error(Status.TIMEOUT, error_messages.timed_out_waiting())
@@ -407,26 +404,43 @@ class Execution(ABC):
         self.bound.provider.called()
         return await self._attempt()
 
-    def _remember(self) -> Observation | None:
-        """The observation on record, of an earlier process or a recording."""
+    def _on_record(self) -> Observation | None:
+        """The observation on record, of an earlier process or a recording.
+
+        Asked first of all: a resumed run sees what its earlier process saw, whatever time and budget are left now.
+        """
         memory = self.scope.memory
         assert memory is not None
-        known = memory.recall(self.call_id, self.bound.name, self.recorded_arguments)
-        if known is not None:
-            known.replayed = self.recalled = True
+        try:
+            known = memory.recall(self.call_id, self.bound.name, self.recorded_arguments)
+            if known is None:
+                return None
             self.full = memory.full_content(self.call_id)
-            # The budget of a run holds over all processes that worked on it.
-            self.ledger.charge(known.usage)
-            return known
+        except Exception as error:  # the file of the trace, for one, is not as it was
+            return self._broken(error)
+        known.replayed = self.recalled = True
+        # The budget of a run holds over all processes that worked on it.
+        self.ledger.charge(known.usage)
+        return known
+
+    def _was_in_doubt(self, memory: Memory) -> bool:
+        """Whether an earlier process began it, nobody knows its end, and it must not be made again."""
         self.ledger.charge(memory.charged(self.call_id))
         # An agent is entered again: what it calls is remembered one by one.
-        if memory.in_doubt(self.call_id) and not self.bound.retry_safe and not self.bound.is_agent:
-            # It may have run once, so it counts and is charged the most that this can have cost.
-            self.attempts.count = 1
-            amount = self.amount()
-            self.ledger.charge(Usage(int(amount.calls), amount.units, amount.usd))
-            return self.error(Status.EXEC_ERR, error_messages.in_doubt())
-        return None
+        if not memory.in_doubt(self.call_id) or self.bound.retry_safe or self.bound.is_agent:
+            return False
+        # It may have run once, so it counts and is charged the most that this can have cost.
+        self.attempts.count = 1
+        amount = self.amount()
+        self.ledger.charge(Usage(int(amount.calls), amount.units, amount.usd))
+        return True
+
+    def _broken(self, error: BaseException) -> Observation:
+        """The observation of an error of concertino's own code or of a hook: still this call's."""
+        cause = error_messages.failed(classify(error), self.attempts.count, retry_safe=True)
+        observation = self.error(Status.EXEC_ERR, cause)
+        observation.note = _note_of(error)
+        return observation
 
     def _refusal(self) -> ErrorInfo | None:
         """Why it must not start at all."""

@@ -6,6 +6,7 @@ routers and runs of an executor learn from each other. A run that is resumed ask
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,9 @@ class Route:
                 models = [*models[first:], *models[:first]]
             case "lowest-cost":
                 models = sorted(models, key=lambda spec: self._cost(spec, chat))
+            case "sticky":
+                begins = _beginning(chat)
+                models = sorted(models, key=lambda spec: _drawn(spec, begins), reverse=True)
             case "lowest-latency":
                 models = sorted(models, key=self._latency)
             case _ if self.router.ranking:
@@ -109,6 +113,20 @@ class Route:
         opened = self.bindings.model(spec).opened
         # A model that was not measured lately comes first, or one slow reply would shut it out for ever.
         return opened.usual_seconds if self.scope.loop.time() - opened.measured < FRESH else 0.0
+
+
+def _beginning(chat: ChatRequest) -> bytes:
+    """What all requests of a conversation begin with: all up to the first message of a user."""
+    ends = next((place for place, each in enumerate(chat.messages, 1) if each.role == "user"), len(chat.messages))
+    return "\0".join(each.text for each in chat.messages[:ends]).encode("utf-8", "surrogatepass")
+
+
+def _drawn(spec: ModelSpec, begins: bytes) -> bytes:
+    """A lot that a model draws for a conversation, in every process the same.
+
+    A model that comes takes its share of all others, and no conversation goes from one of these to another.
+    """
+    return hashlib.blake2b(begins, digest_size=8, key=hashlib.blake2b(spec.name.encode()).digest()).digest()
 
 
 async def ask_in_turn(route: Route, ask: AskOne, call_id: str, fresh: Sequence[Message], deadline: float) -> Reply:

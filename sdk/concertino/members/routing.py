@@ -4,6 +4,7 @@
     lowest-cost       by the price of this prompt and the model's usual reply; an unknown price comes last
     lowest-latency    by the model's recent seconds per request; one not measured lately comes first
     round-robin       each in turn
+    sticky            by the conversation: all of its requests go to one, which has its beginning in its cache
     provider/name     by a ranking of an installed plugin (`concertino_rankings`)
 
 A router is a model like any other: a role can be bound to it, an agent can ask it. The model that answers is asked as
@@ -23,7 +24,7 @@ from concertino.core.usage import is_amount
 
 from .specs import ModelSpec
 
-POLICIES = ("fallback", "lowest-cost", "lowest-latency", "round-robin")
+POLICIES = ("fallback", "lowest-cost", "lowest-latency", "round-robin", "sticky")
 """How a router can order its models without a plugin."""
 
 OPTIONS = ("models", "policy", "cooldown", "failures", "per_model")

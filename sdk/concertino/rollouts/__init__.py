@@ -4,6 +4,7 @@ run_order       what is to be run, and what came of it     ordered_work    how o
 dispatch        back-pressure, shares, priorities, joins   in_process_runs runs on this event loop
 worker_pool     runs in processes of this machine          run_worker      the program of such a process
 pool_reference  a pool for another process                 place           which of these a word names
+node_health     what is seen of a part of a place
 
 Invariant: whoever orders runs sees no difference between the places but the time that they take.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from .dispatch import Rollouts, RolloutsError
 from .in_process_runs import InProcess
+from .node_health import NodeHealth
 from .ordered_work import OrderedRuns, Work, run_once
 from .place import check_place, open_rollouts
 from .pool_reference import PoolReference
@@ -20,6 +22,7 @@ from .worker_pool import Processes
 
 __all__ = [
     "InProcess",
+    "NodeHealth",
     "OrderedRuns",
     "PoolReference",
     "Processes",

@@ -29,6 +29,7 @@ from concertino.core.errors import ConcertinoError, UsageError
 from concertino.core.usage import NOTHING
 from concertino.executor.ledger import Ledger
 
+from .node_health import NodeHealth
 from .run_order import RunOrder, RunResult
 
 
@@ -95,6 +96,10 @@ class Rollouts(ABC):
                 yield task.result()
         finally:
             await _stopped(running)
+
+    def health(self) -> list[NodeHealth]:
+        """What is seen of each node or worker process; nothing where runs happen in this process."""
+        return []
 
     async def close(self) -> None:
         """Stop what is under way, and give back everything that this holds."""

@@ -28,7 +28,7 @@ from concertino.runs.orchestrator import Orchestrator
 from concertino.runs.run import Run
 from concertino.strategies import Strategy
 from concertino.strategies.built_in import installed_strategy
-from concertino.traces.fence import is_again, take_over
+from concertino.traces.fence import enter, is_again, take_over
 from concertino.traces.journal_errors import JournalExists, JournalLocked
 from concertino.traces.journal_lock import is_being_written
 from concertino.traces.records import first_record
@@ -47,7 +47,8 @@ class Work(ABC):
     """What orders are carried out with. A subclass is importable, so that a worker process finds it.
 
     Attributes:
-        folder: of the traces of all orders, which every machine must see; None where orders say it, or without traces.
+        folder: of the traces of all orders; None where orders say it, or without traces. The trace of an order is
+            `<id>.trace.jsonl`. A place may set another folder in a worker, and bring the files to where they belong.
     """
 
     folder: Path | None = None
@@ -217,6 +218,7 @@ async def run_once(
     while path is not None and (state := _state_of(path)) != "absent":
         looks += 1
         if state == "begun":
+            enter(path)
             with contextlib.suppress(JournalLocked):
                 return await leader.resume(path, pool=pool, finished="recall"), True
         elif state == "empty" and looks > 1:

@@ -24,6 +24,7 @@ from concertino.core.logs import logger_of
 from concertino.executor import ChildProcess, awaitable
 
 from .dispatch import Rollouts, RolloutsError
+from .node_health import NodeHealth
 from .ordered_work import Work, work_data
 from .run_order import RunOrder, RunResult
 
@@ -65,21 +66,43 @@ class Processes(Rollouts):
         self._work = work
         self._told = work_data(work)
         self._env = safe_environment(child_environment(env_from, python=True, accelerators=True))
-        self._seats = [_Seat(self._start) for _ in range(processes)]
+        self._seats: list[_Seat] = []
+        self._emptying: set[asyncio.Task[None]] = set()
+        self.resize(processes)
 
     @property
     def pids(self) -> list[int]:
         """Process ids of the workers that are ready now."""
         return [seat.worker.process.pid for seat in self._seats if seat.worker is not None and seat.worker.alive]
 
+    def resize(self, processes: int) -> None:
+        """Have more workers, or fewer: the last ones get no more orders, and end when they have none.
+
+        Raises:
+            UsageError: none would be left.
+        """
+        if processes < 1:
+            raise UsageError(f"processes={processes}: expected at least 1")
+        kept = [seat for seat in self._seats if not seat.draining]
+        for seat in kept[processes:]:
+            seat.draining = True
+            self._look_at(seat)
+        self._seats += [_Seat(self._start) for _ in range(processes - len(kept))]
+
+    def health(self) -> list[NodeHealth]:
+        """What is seen of each worker."""
+        return [seat.health(f"worker {number}") for number, seat in enumerate(self._seats, 1)]
+
     async def _execute(self, order: RunOrder) -> RunResult:
         said = ""
         for _ in range(_DEATHS):
-            seat = min(self._seats, key=lambda each: each.load)
+            seat = min((each for each in self._seats if not each.draining), key=lambda each: each.load)
             try:
                 return await seat.perform(order)
             except WorkerDied as died:
                 said = str(died)
+            finally:
+                self._look_at(seat)
         # It may be this very order that kills them. The others must not be hit any more.
         for _ in range(_DEATHS_ALONE):
             seat = _Seat(self._start)
@@ -91,11 +114,18 @@ class Processes(Rollouts):
                 await seat.close()
         return RunResult(order.id, "failed", detail=f"{_DEATHS + _DEATHS_ALONE} workers died with it; the last: {said}")
 
+    def _look_at(self, seat: _Seat) -> None:
+        """End the worker of a seat that is drained."""
+        if seat.draining and not seat.load:
+            task = asyncio.ensure_future(seat.close())
+            self._emptying.add(task)
+            task.add_done_callback(self._emptying.discard)
+
     async def _start(self) -> _Worker:
         return await _Worker.started(self._told, self._env)
 
     async def _close(self) -> None:
-        await asyncio.gather(*(seat.close() for seat in self._seats))
+        await asyncio.gather(*self._emptying, *(seat.close() for seat in self._seats))
         await self._work.aclose()
 
 
@@ -105,7 +135,9 @@ class _Seat:
     def __init__(self, start: Callable[[], Coroutine[Any, Any, _Worker]]) -> None:
         self._start = start
         self._starting: asyncio.Task[_Worker] | None = None
-        self.load = 0
+        self.load = self.done = self.lost = 0
+        self.draining = False
+        self._mourned: _Worker | None = None
 
     @property
     def worker(self) -> _Worker | None:
@@ -123,13 +155,27 @@ class _Seat:
             RolloutsError: workers cannot be started.
         """
         self.load += 1
+        ready = self.worker
         try:
-            ready = self.worker
             if ready is None or not ready.alive:
                 ready = await self._ready()
-            return await ready.perform(order)
+            result = await ready.perform(order)
+            self.done += 1
+            return result
+        except WorkerDied:
+            self.lost += ready is not self._mourned  # it had other orders, too
+            self._mourned = ready
+            raise
         finally:
             self.load -= 1
+
+    def health(self, name: str) -> NodeHealth:
+        """What is seen of it."""
+        ready = self.worker is not None and self.worker.alive
+        state = "ready" if ready else "starting"
+        if self.draining:
+            state = "draining" if ready or self.load else "gone"
+        return NodeHealth(name, "localhost", state, int(ready), self.load, self.done, self.lost, 0.0)
 
     async def _ready(self) -> _Worker:
         """A worker; all who ask meanwhile wait for the same."""

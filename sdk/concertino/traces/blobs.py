@@ -29,6 +29,7 @@ from concertino.core.regular_file import read_regular
 from .disk import sync_file, sync_folder, write_all
 from .journal_errors import BlobError, JournalError, JournalWriteError
 from .journal_line import decode_json, encode_json
+from .mirror import Mirror
 from .sealing import Seal, seal_of_file
 
 BLOB_LIMIT = 64 * 1024
@@ -53,9 +54,9 @@ class Externaliser(Protocol):
 class BlobStore:
     """The side files of one journal; with `sync`, each is on disk before its reference is returned."""
 
-    def __init__(self, journal: Path, *, sync: bool = False) -> None:
+    def __init__(self, journal: Path, *, sync: bool = False, mirror: Mirror | None = None) -> None:
         self.journal = journal
-        self._sync = sync
+        self._sync, self._mirror = sync, mirror
         self._written: set[str] = set()
         # Two threads may write the same value at the same time; each needs a temporary name of its own.
         self._serial = itertools.count()
@@ -88,6 +89,8 @@ class BlobStore:
                     else (seal.blob_name(digest), seal.closed_blob(value_json, digest))
                 )
                 self._replace(name, data)
+                if self._mirror is not None:
+                    self._mirror.keep(self.folder / name, data)
             except OSError as error:
                 raise JournalWriteError.of(self.folder / digest, "the value was not written", error) from error
             self._written.add(digest)

@@ -31,11 +31,12 @@ from concertino.core.private_files import open_private
 
 from .blobs import BlobStore, small_parts
 from .disk import GroupSync, sync_file, sync_folder, write_all
-from .fence import fence_of
+from .fence import JournalFenced, fence_of
 from .journal_errors import Damage, JournalEncodeError, JournalError, JournalExists, JournalForked, JournalWriteError
 from .journal_line import checked_header, encode_json, encode_json_in_steps, frame
 from .journal_lock import WriterLock
 from .journal_reader import JournalFile, read_journal
+from .mirror import current_mirror
 from .sealing import Seal, new_seal, seal_of
 
 Durability = Literal["process", "power"]
@@ -77,6 +78,8 @@ class Journal:
         """Take over `fd` and lock it; only for `create` and `resume`."""
         try:
             self._fence = fence_of(path)
+            if self._fence is not None:
+                self._fence.check(fd)
             self._writer = WriterLock(path, fd)
         except BaseException:
             os.close(fd)
@@ -93,7 +96,8 @@ class Journal:
         self._tail = (0, 0)
         # Length of the line that is being written; still set later if an exception cut the append short.
         self._unsettled: int | None = None
-        self._blobs = BlobStore(path, sync=durability == "power")
+        self._mirror = current_mirror()
+        self._blobs = BlobStore(path, sync=durability == "power", mirror=self._mirror)
         self._seal: Seal | None = None
         self._sync = GroupSync(path, fd, lambda: self._tail[1]) if durability == "power" else None
         _open_here.add(self)
@@ -126,7 +130,8 @@ class Journal:
         fd = _open(path, os.O_CREAT | os.O_EXCL)
         with ExitStack() as undo:
             # Undone in reverse: closed first, because Windows removes no open file.
-            undo.callback(path.unlink, missing_ok=True)
+            # What another one has put in its place is not this one's to remove.
+            undo.push(lambda kind, *_: None if kind is JournalFenced else path.unlink(missing_ok=True))
             journal = cls(path, fd, durability)
             undo.callback(journal.close)
             journal._take_seal(seal)
@@ -186,6 +191,11 @@ class Journal:
         return journal
 
     @property
+    def must_flush(self) -> bool:
+        """Whether `flush` has something to wait for."""
+        return self._sync is not None or self._mirror is not None
+
+    @property
     def closed(self) -> bool:
         """Whether `append` is over: after `close`, and in a forked child."""
         return self._fd < 0
@@ -242,11 +252,14 @@ class Journal:
         return self._blobs.write(value_json, digest)
 
     async def flush(self) -> None:
-        """Return when all records appended so far have the promised durability; at once for "process".
+        """Return when all records appended so far have the promised durability; at once for "process" without a mirror.
 
         Raises:
             JournalWriteError: the disk failed to take them. From then on every flush of this journal raises.
+            JournalError: the mirror refuses them.
         """
+        if self._mirror is not None:
+            await self._mirror.settle()
         if self._sync is not None:
             self._require_open()
             import asyncio
@@ -304,6 +317,8 @@ class Journal:
             self._unsettled = None
             if self._fence is not None:
                 self._fence.check(self._fd)
+            if self._mirror is not None:
+                self._mirror.write(self.path, end, line)
         return n
 
     def _take_seal(self, seal: Seal | None) -> None:

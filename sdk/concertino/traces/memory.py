@@ -111,8 +111,9 @@ class TraceMemory:
         inside: dict[str, dict[int, dict[str, tuple[str, Any]]]] = {}
         changed = {call_id for call_id, record in self._decisions.items() if "arguments" in record}
         for call_id, record in self._results.items():
-            checked = present(self._arguments.get(call_id)) if _GUARD.match(call_id) else None
-            verdict = present(record.get("content"))
+            if not _GUARD.match(call_id):
+                continue  # its content may be large, and in the file
+            checked, verdict = present(self._arguments.get(call_id)), present(record.get("content"))
             if isinstance(checked, dict) and isinstance(verdict, dict) and "replace" in verdict:
                 changed.add(str(checked.get("about", "")))
         for call_id in {**self._names, **self._results}:

@@ -78,8 +78,8 @@ class JournalSink:
 
     @property
     def must_flush(self) -> bool:
-        """Whether results wait for the disk."""
-        return self.journal.durability == "power"
+        """Whether calls and results wait for the disk, or for a mirror."""
+        return self.journal.must_flush
 
     def is_large(self, event: Event) -> bool:
         """Whether writing an event takes long enough that `pack` should do it; a guess, made quickly."""

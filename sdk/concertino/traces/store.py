@@ -11,6 +11,7 @@ from pathlib import Path
 from concertino.core.errors import TraceError, UsageError
 
 from .blobs import BlobStore
+from .fence import forget_epochs
 from .index import index_of
 from .overview import Overview
 from .sink import SUFFIX
@@ -81,6 +82,7 @@ class TraceStore:
         path = self.path_for(run_id)
         BlobStore(path).delete()
         path.unlink(missing_ok=True)
+        forget_epochs(path)
         index_of(path).unlink(missing_ok=True)
         for ending in (POSITIONS, REQUEST, TOLD):
             path.with_name(path.name + ending).unlink(missing_ok=True)

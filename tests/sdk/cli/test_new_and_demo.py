@@ -117,6 +117,22 @@ def test_the_demo_is_led_by_the_tiny_conductor_which_repairs_failures_and_ends_r
     assert "toy/conductor" in Path(data["trace"]).read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
+def test_the_demo_ends_with_the_path_of_a_page_of_the_run(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("concertino_toy")
+    pytest.importorskip("concertino_view")
+    done = cli("demo", "--leader", "scripted", "--plain", "--trace", "runs")
+    assert done.exit_code == 0, done.stderr
+    page = Path(done.stdout.rstrip().rpartition(" ")[2])
+    assert [page] == list(Path("runs").glob("*.html"))
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    # Without the distribution there is no page, and nothing is missed.
+    monkeypatch.setattr("concertino.cli.demo._PAGES", "concertino_absent")
+    done = cli("demo", "--leader", "scripted", "--plain", "--trace", "others")
+    assert done.exit_code == 0, done.stderr
+    assert list(Path("others").glob("*.html")) == []
+
+
 def test_a_demo_that_cannot_be_recorded_names_the_options_and_may_leave_no_trace(
     cli: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,6 +130,46 @@ def test_each_in_turn_is_asked_in_a_round_robin() -> None:
     assert answers(pool_of("round-robin", *(s.spec() for s in servers)), *[None] * 7) == list("abcabca")
 
 
+def conversations(pool: ct.Pool, count: int, turns: int = 3) -> dict[int, list[str]]:
+    """By conversation, who answered each of its turns."""
+
+    @ct.agent(timeout=None)
+    async def talker(number: int, *, ctx: ct.Context) -> list[str]:
+        """Have a conversation."""
+        said, found = [ct.Message("system", "Be brief."), ct.Message("user", f"question {number}")], []
+        for _ in range(turns):
+            found.append((await ctx.model("default").chat(said)).text)
+            said += [ct.Message("assistant", found[-1]), ct.Message("user", "and then?")]
+        return found
+
+    async def run() -> dict[int, list[str]]:
+        async with ct.Executor() as executor:
+            calls = [ct.Call("talker", {"number": number}) for number in range(count)]
+            seen = await executor.run(calls, pool.adding(talker))
+            assert all(each.ok for each in seen), seen[0].error
+            return {number: list(each.content) for number, each in enumerate(seen)}
+
+    return run_virtually(run())
+
+
+def test_a_conversation_sticks_to_one_server_and_goes_on_elsewhere_while_that_one_is_down() -> None:
+    servers = [Server(name) for name in ("a", "b", "c")]
+    found = conversations(pool_of("sticky", *(each.spec() for each in servers)), 60)
+    assert all(len(set(answered)) == 1 for answered in found.values())
+    assert all(8 <= each.asked / 3 <= 32 for each in servers)  # evenly, about
+    servers[0].down = True
+    again = conversations(pool_of("sticky", *(each.spec() for each in servers)), 60)
+    for number, answered in found.items():
+        assert again[number] == answered or (answered[0] == "a" and "a" not in again[number])
+
+
+def test_a_server_that_comes_takes_its_share_and_moves_nothing_else() -> None:
+    servers = [Server(name) for name in ("a", "b", "c")]
+    before = conversations(pool_of("sticky", *(each.spec() for each in servers[:2])), 40, turns=1)
+    after = conversations(pool_of("sticky", *(each.spec() for each in reversed(servers))), 40, turns=1)
+    assert {who for number, (who,) in after.items() if [who] != before[number]} == {"c"}
+
+
 class LastFirst:
     """Puts what was given last first; named strangers or raises where it is told to."""
 

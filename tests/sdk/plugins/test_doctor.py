@@ -75,6 +75,12 @@ def test_disabled_plugins_and_settings_that_name_nobody_are_shown(install) -> No
     assert about(findings, "settings")[0].step == "did you mean 'alpha'?"
 
 
+def test_a_provider_that_every_run_needs_and_that_is_not_there_is_shown(install) -> None:
+    install("alpha")
+    (finding,) = about(diagnose(PluginManager(Settings(always=("alhpa",)))), "settings")
+    assert "they name the provider 'alhpa', which is not installed" in finding.text
+
+
 def test_a_folder_where_no_trace_can_be_written_is_an_error(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     manager = PluginManager(Settings(traces=tmp_path / "file" / "runs"))

@@ -161,3 +161,46 @@ def test_killed_workers_lose_nothing_and_no_paid_call_is_made_twice(tmp_path: Pa
         assert seen.count("START") == 1 or call.startswith("keyed"), (call, seen)
     assert {each.id: again for each in found.values() if (again := begun_again(each.trace))} == {}
     assert {each.answer for each in found.values()} == {each.answer for each in expected.values()}
+
+
+def test_workers_come_and_go_while_runs_are_under_way() -> None:
+    async def main() -> list[list[tuple[str, int, int]]]:
+        async with Processes(Odd(), 1, slots=6) as place:
+            seen = []
+
+            async def note(count: int, name: str) -> None:
+                assert len(await all_of(place, [odd(f"{name}{n}", give=n, sleep=0.1) for n in range(count)])) == count
+                seen.append([(each.state, each.running, each.done) for each in place.health()])
+
+            await note(2, "a")
+            place.resize(3)
+            await note(6, "b")
+            running = asyncio.create_task(note(6, "c"))
+            await asyncio.sleep(0.05)
+            place.resize(1)
+            await running
+            while [each.state for each in place.health()].count("gone") < 2:  # noqa: ASYNC110 (processes end)
+                await asyncio.sleep(0.02)
+            await note(2, "d")
+            assert len(place.pids) == 1
+            return seen
+
+    first, more, _, fewer = asyncio.run(main())
+    assert first == [("ready", 0, 2)]
+    assert [(state, running) for state, running, _ in more] == [("ready", 0)] * 3
+    assert all(done for *_, done in more)
+    assert [state for state, *_ in fewer] == ["ready", "gone", "gone"]
+    assert sum(done for *_, done in fewer) == 2 + 6 + 6 + 2
+
+
+def test_a_worker_that_died_is_counted_once_with_all_its_orders() -> None:
+    async def main() -> list[int]:
+        async with Processes(Odd(), 1, slots=4) as place:
+            await all_of(place, [odd("a")])
+            running = asyncio.create_task(all_of(place, [odd(f"o{n}", sleep=0.2) for n in range(4)]))
+            await asyncio.sleep(0.05)
+            os.kill(place.pids[0], signal.SIGKILL)
+            await running
+            return [each.lost for each in place.health()]
+
+    assert asyncio.run(main()) == [1]

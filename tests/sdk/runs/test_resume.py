@@ -9,6 +9,7 @@ from pathlib import Path
 
 import concertino as ct
 import pytest
+from concertino.executor.execution import Execution
 from concertino.strategies import Done
 from concertino.strategies.dependency_plan import DependencyPlan
 from concertino.testing import ScriptedModel
@@ -99,6 +100,19 @@ async def test_a_call_in_doubt_that_may_not_be_repeated_is_not(pool: ct.Pool, le
     assert doubtful.status is ct.Status.EXEC_ERR
     assert doubtful.error is not None
     assert doubtful.error.code == "unknown_outcome"
+
+
+async def test_what_is_on_record_begins_no_task_and_takes_no_place(
+    pool: ct.Pool, led_by: Led, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = cut_after(Path(str((await finished(pool, led_by, tmp_path)).path)), "reply", 3)
+    begun: list[str] = []
+    start = Execution.start
+    monkeypatch.setattr(Execution, "start", lambda self: (begun.append(self.call_id), start(self)))
+    resumed = await led_by().resume(path, pool=pool)
+    assert resumed.answer == "\\boxed{3}"
+    assert len(resumed.observations) == 2
+    assert not begun
 
 
 async def test_resuming_needs_the_same_pool_and_says_what_changed(pool: ct.Pool, led_by: Led, tmp_path: Path) -> None:

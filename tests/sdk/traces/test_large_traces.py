@@ -300,6 +300,15 @@ def test_the_file_of_a_resumed_run_is_read_once(path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.usefixtures("large")
+def test_contents_that_nobody_looks_at_are_not_read_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[LateValue] = []
+    monkeypatch.setattr(LateValue, "value", lambda self: read.append(self))
+    _, memory = TraceMemory.of_file(path)
+    assert len(memory) > 16
+    assert not read
+
+
+@pytest.mark.usefixtures("large")
 def test_a_large_trace_is_replayed(path: Path) -> None:
     leader(Reader()).resume_sync(path, pool=POOL)
     assert ct.replay(path) == ct.replay(ct.Trace.load(path)) == Done("read", "answered", "")

@@ -13,13 +13,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from concertino.core.errors import ConcertinoError, PoolError
 from concertino.core.logs import logger_of
-from concertino.rollouts import RolloutsError, RunOrder, RunResult
+from concertino.rollouts import NodeHealth, RolloutsError, RunOrder, RunResult
 
 from .ray_worker import RayWorker
 
@@ -36,28 +36,8 @@ class WorkerLost(Exception):
     """A worker is gone, or counts as gone, and with it what it had under way."""
 
 
-class NodeHealth(NamedTuple):
-    """What is seen of a node.
-
-    Attributes:
-        node: its id in Ray.
-        host: its address.
-        state: `ready`, `starting`, `draining`, or `gone`.
-        workers: that are ready.
-        running: orders under way.
-        done: orders that have ended there.
-        lost: workers that died there.
-        silent: seconds since the worker was heard that was not heard for the longest time.
-    """
-
-    node: str
-    host: str
-    state: str
-    workers: int
-    running: int
-    done: int
-    lost: int
-    silent: float
+class WorkerApart(Exception):
+    """A worker does not see the folder of the traces, which is the message."""
 
 
 @dataclass
@@ -70,7 +50,7 @@ class _Node:
     draining: bool = False
     done: int = 0
     lost: int = 0
-    workers: set[_Hand] = field(default_factory=set)
+    workers: set[Hand] = field(default_factory=set)
 
 
 class Crew:
@@ -91,7 +71,7 @@ class Crew:
         self._watching: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def free(self) -> _Hand:
+    async def free(self) -> Hand:
         """The worker that has the least to do; waits where there is none.
 
         Raises:
@@ -111,13 +91,13 @@ class Crew:
             self._changed.clear()
             await self._changed.wait()
 
-    async def alone(self) -> _Hand:
+    async def alone(self) -> Hand:
         """A new worker, anywhere, that nobody else uses; close it.
 
         Raises:
             WorkerLost: it is gone already.
         """
-        hand = _Hand(self._told, self._env_from, None, lambda _hand: None)
+        hand = Hand(self._told, self._env_from, None, lambda _hand: None)
         try:
             await hand.begin()
         except BaseException:
@@ -160,11 +140,9 @@ class Crew:
     # -- watching ------------------------------------------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        import ray
-
         try:
             while True:
-                self._take_in(await asyncio.to_thread(ray.nodes))
+                self._take_in(*await asyncio.to_thread(_seen))
                 for name, node in self._nodes.items():
                     if node.alive and not node.draining:
                         for _ in range(node.cpus - len(node.workers)):
@@ -176,7 +154,7 @@ class Crew:
             self._failure = RolloutsError(f"the cluster does not answer any more: {type(error).__name__}: {error}")
             self._changed.set()
 
-    def _take_in(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def _take_in(self, rows: Sequence[Mapping[str, Any]], leaving: Container[str]) -> None:
         there = {row["NodeID"]: row for row in rows if row["Alive"]}
         for name, row in there.items():
             if name not in self._nodes:
@@ -187,13 +165,15 @@ class Crew:
                 node.alive = False
                 for hand in list(node.workers):
                     hand.lose("its node is gone")
+            elif name in leaving and not node.draining:
+                self.drain(name)
 
     def _hire(self, name: str, node: _Node) -> None:
-        hand = _Hand(self._told, self._env_from, name, self._gone)
+        hand = Hand(self._told, self._env_from, name, self._gone)
         node.workers.add(hand)
         self._spawn(self._begun(hand))
 
-    async def _begun(self, hand: _Hand) -> None:
+    async def _begun(self, hand: Hand) -> None:
         try:
             await hand.begin()
         except WorkerLost as lost:
@@ -210,7 +190,7 @@ class Crew:
             self._stillborn = 0
         self._changed.set()
 
-    def _look_at(self, hand: _Hand) -> None:
+    def _look_at(self, hand: Hand) -> None:
         node = self._nodes[hand.node]
         if node.draining and not hand.load:
             self._retire(hand)
@@ -219,11 +199,11 @@ class Crew:
         elif hand.ready:
             hand.listen()
 
-    def _retire(self, hand: _Hand) -> None:
+    def _retire(self, hand: Hand) -> None:
         self._nodes[hand.node].workers.discard(hand)
         self._spawn(hand.close())
 
-    def _gone(self, hand: _Hand) -> None:
+    def _gone(self, hand: Hand) -> None:
         node = self._nodes[hand.node]
         node.lost += hand in node.workers  # one that was retired ended as it should
         node.workers.discard(hand)
@@ -236,11 +216,11 @@ class Crew:
         task.add_done_callback(self._tasks.discard)
 
 
-class _Hand:
+class Hand:
     """One worker, as the driver holds it."""
 
     def __init__(
-        self, told: Mapping[str, Any], env_from: Sequence[str], node: str | None, gone: Callable[[_Hand], None]
+        self, told: Mapping[str, Any], env_from: Sequence[str], node: str | None, gone: Callable[[Hand], None]
     ) -> None:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -261,6 +241,7 @@ class _Hand:
         self.ready = False
         self.heard = time.monotonic()
         self.pid = 0
+        self.apart = False
         self.done = 0
         self._gone = gone
         self._lost = ""
@@ -283,18 +264,18 @@ class _Hand:
         told = _fit(await self._asked(self.actor.begin.remote()))
         self.pid, self.ready, self.heard = told["pid"], True, time.monotonic()
 
-    async def perform(self, order: RunOrder, again: bool, mark: str) -> RunResult:
+    async def perform(self, order: RunOrder, again: bool, mark: str, keeper: Any) -> RunResult:
         """Have it carry out an order. Cancelled, it waits until the run has stopped there, too.
 
         Raises:
-            WorkerLost: it is gone.
-            RolloutsError: it does not see the folder of the traces.
+            WorkerLost: it is gone, or what it did does not count.
+            WorkerApart: it does not see the folder of the traces, and has no keeper.
         """
         if self._lost:
             raise WorkerLost(self._lost)
         result: asyncio.Future[RunResult | None] = asyncio.get_running_loop().create_future()
         self._open[order.id] = result
-        asking = asyncio.ensure_future(self._asked(self.actor.perform.remote(order.to_json(), again, mark)))
+        asking = asyncio.ensure_future(self._asked(self.actor.perform.remote(order.to_json(), again, mark, keeper)))
         asking.add_done_callback(lambda ended: self._ended(result, ended))
         try:
             # Not awaited itself, which a cancellation would reach: its end is still to come then.
@@ -384,8 +365,22 @@ class _Hand:
             raise WorkerLost(f"{type(error).__name__}: {said[0] if said else ''}") from None
 
 
+def _seen() -> tuple[list[Mapping[str, Any]], Container[str]]:
+    """The nodes of the cluster, and those that `ray drain-node` or a cloud takes away soon."""
+    import ray
+    from ray._private import state
+
+    # Ray has no public name for it; versions before 2.9 have none at all.
+    draining = getattr(state.state, "get_draining_nodes", dict)
+    return ray.nodes(), draining()
+
+
 def _fit(told: dict[str, Any]) -> dict[str, Any]:
     if "unfit" in told:
         kind = PoolError if told["kind"] == "PoolError" else RolloutsError
         raise kind(f"a worker of the cluster cannot do this work: {told['unfit']}")
+    if "apart" in told:
+        raise WorkerApart(told["apart"])
+    if "over" in told:
+        raise WorkerLost(told["over"])
     return told

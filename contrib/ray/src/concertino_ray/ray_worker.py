@@ -1,8 +1,9 @@
 """The actor that carries out orders: one process on a node, one event loop, many runs.
 
 It is given the work as data, makes it once, and is then called once for each order. Invariants: every call ends with
-a result, or the process is gone; a run that is issued again takes its trace over. The process keeps no environment
-variable but harmless ones and those that were named: keys come from the node, and never through Ray.
+a result, or the process is gone; a run that is issued again takes its trace over; where this process does not see the
+folder of the traces, what it writes there goes through the keeper. The process keeps no environment variable but
+harmless ones and those that were named: keys come from the node, and never through Ray.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from concertino.core.child_environment import child_environment
 from concertino.core.errors import ConcertinoError
-from concertino.rollouts import RunOrder, Work
+from concertino.rollouts import RunOrder, RunResult, Work
 from concertino.rollouts.ordered_work import failure_of, made_work
-from concertino.traces.fence import fenced
+from concertino.traces.fence import JournalFenced, fenced
+from concertino.traces.mirror import mirrored
+
+from .journal_stream import JournalStream
 
 _LOOKS = 10
 """Looks for a file of another machine, half a second apart: folders of a network are seen late."""
@@ -39,6 +44,7 @@ class RayWorker:
         self._work: Work | None = None
         self._running: dict[str, asyncio.Task[Any]] = {}
         self._seen: set[str] = set()
+        self._stream: JournalStream | None = None
 
     async def begin(self) -> dict[str, Any]:
         """Make the work. Says the process, or `unfit`, which is why it cannot be done here."""
@@ -48,25 +54,23 @@ class RayWorker:
             return {"unfit": f"{error}", "kind": type(error).__name__}
         return {"pid": os.getpid()}
 
-    async def perform(self, order: Mapping[str, Any], again: bool, mark: str) -> dict[str, Any] | None:
-        """Carry out an order; None if it was stopped; `unfit` if it cannot be done here.
+    async def perform(
+        self, order: Mapping[str, Any], again: bool, mark: str, keeper: Any = None
+    ) -> dict[str, Any] | None:
+        """Carry out an order; None if it was stopped; `apart` if this process does not see the traces and has no
+        keeper; `over` if what it did does not count.
 
         Args:
             again: whoever had it before is thought dead.
-            mark: a file that the driver made among the traces.
+            mark: a file that the driver made among the traces; empty without traces.
+            keeper: writes the trace instead of this process.
         """
-        assert self._work is not None
-        if mark and mark not in self._seen and not await _is_there(Path(mark)):
-            folder = Path(mark).parent
-            return {
-                "unfit": f"{folder} is not the folder that the driver sees, so runs could not be continued elsewhere, "
-                "and would be paid for again; name a folder that all nodes share",
-                "kind": "",
-            }
-        self._seen.add(mark)
+        if mark and keeper is None and mark not in self._seen:
+            if not await _is_there(Path(mark)):
+                return {"apart": str(Path(mark).parent)}
+            self._seen.add(mark)
         wanted = RunOrder.from_json(order)
-        with fenced(again=again):
-            task = asyncio.ensure_future(self._work.perform(wanted))
+        task = asyncio.ensure_future(self._performed(wanted, again, Path(mark).parent, keeper))
         self._running[wanted.id] = task
         try:
             await asyncio.wait([task])
@@ -75,9 +79,33 @@ class RayWorker:
         if task.cancelled():
             return None
         error = task.exception()
+        if isinstance(error, JournalFenced):
+            return {"over": f"{error}"}
         if isinstance(error, Exception):
             return failure_of(wanted, error).to_json()
         return task.result().to_json()
+
+    async def _performed(self, order: RunOrder, again: bool, folder: Path, keeper: Any) -> RunResult:
+        assert self._work is not None
+        if keeper is None:
+            with fenced(again=again):
+                return await self._work.perform(order)
+        if self._stream is None:
+            self._stream = JournalStream(keeper)
+        stream = self._stream
+        if order.folder:
+            order = replace(order, folder=str(stream.folder))
+        elif self._work.folder is not None:
+            self._work.folder = stream.folder
+        lease = await stream.begin(order.id, folder, again)
+        try:
+            with mirrored(lease):
+                result = await self._work.perform(order)
+        finally:
+            # A result that the keeper does not have the trace of is none.
+            await stream.end(lease)
+        trace = Path(result.trace)
+        return replace(result, trace=str(folder / trace.name)) if trace.parent == stream.folder else result
 
     async def stop(self, run_id: str) -> None:
         """Stop an order; returns when its run can be continued."""
@@ -97,6 +125,8 @@ class RayWorker:
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._work is not None:
             await self._work.aclose()
+        if self._stream is not None:
+            await self._stream.close()
 
 
 async def _is_there(file: Path) -> bool:

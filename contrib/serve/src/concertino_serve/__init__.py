@@ -2,12 +2,17 @@
 
     serve_settings  the settings file             api_error       what a client is told of an error
     request_record  what a client asked for       request_reader  from a body to a question
-    told_text       pieces of answers, as told    run_moments     what happened in a run, live or from disk
-    run_story       the fold over the moments     run_hub         the runs of this server
+    side_prompts    titles, tags and such         run_moments     what happened in a run, live or from disk
+    told_text       pieces of answers, as told    served_run      a run as one request sees it
+    run_story       the fold over the moments     conversation_store  what belongs to a conversation
+    client_tools    tools that clients supply     call_answers    what their calls returned
+    run_hub         the runs of this server       served_folder   one server for a folder
+    settings_reload  the settings file, again     sealed_file     files beside a trace
     chat_wire       chat completions              response_wire   responses
     key_ring        keys, budgets, rates          gate            who gets in, and with how much
     event_stream    frames to a client            web_app         the routes
-    chat_routes, response_routes, chat_page       what each route does
+    response_items  items that clients send       chat_page       the page
+    chat_routes, response_routes, conversation_routes   what each route does
     serving         what routes share             server_metrics  counts
     serve_commands  the command                   http_server     how it listens
     static          the files of the chat page

@@ -16,7 +16,10 @@ NO_ANSWER: dict[str, tuple[int, str]] = {
     "format": (502, "the model wrote nothing that could be read"),
     "model": (502, "the model that leads did not answer"),
     "guard": (400, "a guard denied the question or the answer"),
-    "suspended": (409, "calls wait for a person's decision; decide with `concertino run --resume`"),
+    "suspended": (
+        409,
+        "calls wait for a person's decision; POST /v1/responses takes it",
+    ),
     "cancelled": (409, "the run was cancelled"),
     "crashed": (500, "the run failed; the log of the server says why"),
     "unfinished": (503, "the run was interrupted; ask again to continue it"),

@@ -11,14 +11,15 @@ from starlette.types import ASGIApp
 
 from .api_error import ApiError
 from .chat_wire import ChatStream, completion
+from .client_tools import read_tools
 from .event_stream import PING, EventStream, LateAnswer
 from .request_reader import Conversation, flag, read_messages, read_schema, refuse_fields
-from .run_hub import ServedRun
+from .served_run import ServedRun
 from .serving import Serving, run_headers
+from .side_prompts import is_side_prompt
 
 _REFUSED = {
-    "tools": "tools of a client are not called by this server; those of the pool are",
-    "functions": "functions of a client are not called by this server; those of the pool are",
+    "functions": "give tools instead",
     "audio": "this server writes texts",
     "logprobs": "an answer of several models has no log-probabilities",
 }
@@ -44,16 +45,18 @@ def _read(body: dict[str, Any], owner: str) -> tuple[dict[str, Any], Conversatio
         "usage": isinstance(options, dict) and flag(options, "include_usage"),
         "schema": read_schema(body.get("response_format"), "response_format"),
         "instructions": asked.instructions,
+        "tools": read_tools(body),
+        "side": is_side_prompt(body),
     }
     return fields, asked
 
 
 async def _frames(run: ServedRun) -> AsyncIterator[bytes]:
-    stream = ChatStream(run.id, run.request)
+    stream = ChatStream(run.answer_id, run.request)
     async for moments in run.follow():
         yield stream.frames(moments) if moments else PING
     yield stream.last_frames()
 
 
 async def _whole(run: ServedRun) -> dict[str, Any]:
-    return completion(run.id, run.request, await run.moments())
+    return completion(run.answer_id, run.request, await run.moments())

@@ -1,6 +1,7 @@
 """Chat completions: what a client reads of a run, as a stream or as one object.
 
-A call of the pool is a line of `reasoning_content`, never a function call, which a client would try to make.
+A call of the pool is a line of `reasoning_content`, never a function call, which a client would try to make. A call of
+a client's own tool is a function call.
 
 Invariant: both come from the same story. The deltas of a stream add up to the message of the object.
 """
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .api_error import ApiError
+from .client_tools import call_key
 from .request_record import RequestRecord
 from .run_moments import Moment
 from .run_story import RunStory, ServedCall, Step
@@ -25,11 +27,12 @@ class ChatStream:
     """The frames of one run.
 
     Args:
-        run_id: of the run, and of the completion.
+        run_id: of the completion: that of its run, or of a part of it.
     """
 
     def __init__(self, run_id: str, request: RequestRecord) -> None:
-        self.story = RunStory()
+        self.story = RunStory.of(request)
+        self._run_id = run_id
         self._usage = request.usage
         head = {
             "id": run_id,
@@ -57,8 +60,11 @@ class ChatStream:
             if step.kind == "rewritten":
                 return "".join([*found, _error(_rewritten())]).encode()
             found += self._frames(step)
-        if self.story.answer is None:
+        calls = self.story.for_client
+        if self.story.answer is None and not calls:
             return "".join([*found, _error(ApiError.of_run(self.story.stop))]).encode()
+        for place, call in enumerate(calls):
+            found.append(self._chunk(_json({"tool_calls": [{"index": place, **_function_call(self._run_id, call)}]})))
         empty = ',"usage":null' if self._usage else ""
         reason = _finish_reason(self.story)
         found.append(f'{self._head},"choices":[{{"index":0,"delta":{{}},"finish_reason":"{reason}"}}]{empty}}}\n\n')
@@ -69,7 +75,7 @@ class ChatStream:
     def _frames(self, step: Step) -> Iterator[str]:
         if step.kind == "text":
             yield self._chunk(f'{{"content":{_json(step.text)}}}')
-        elif step.call is not None:
+        elif step.call is not None and step.kind != "waits":
             yield self._chunk(f'{{"reasoning_content":{_json(_line(step))}}}')
 
     def _chunk(self, delta: str) -> str:
@@ -82,13 +88,15 @@ def completion(run_id: str, request: RequestRecord, moments: list[Moment]) -> di
     Raises:
         ApiError: it ended without an answer.
     """
-    story = RunStory()
-    steps = [step for moment in moments for step in story.take(moment)]
-    steps += story.close()
-    if story.answer is None:
+    story = RunStory.of(request)
+    steps = [*story.take_all(moments), *story.close()]
+    calls = [_function_call(run_id, call) for call in story.for_client]
+    if story.answer is None and not calls:
         raise ApiError.of_run(story.stop)
-    lines = "".join(_line(step) for step in steps if step.call is not None)
-    message = {"role": "assistant", "content": story.answer, "refusal": None}
+    lines = "".join(_line(step) for step in steps if step.call is not None and step.kind != "waits")
+    message: dict[str, Any] = {"role": "assistant", "content": story.answer, "refusal": None}
+    if calls:
+        message["tool_calls"] = calls
     return {
         "id": run_id,
         "object": "chat.completion",
@@ -119,7 +127,14 @@ def usage_of(story: RunStory) -> dict[str, Any]:
     }
 
 
+def _function_call(run_id: str, call: ServedCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call_key(run_id.partition(".")[0], call.id), "type": "function", "function": function}
+
+
 def _finish_reason(story: RunStory) -> str:
+    if story.for_client:
+        return "tool_calls"
     return "length" if story.stop in CUT_SHORT else "stop"
 
 

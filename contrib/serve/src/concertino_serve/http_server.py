@@ -94,6 +94,7 @@ def listen(host: str, port: int) -> socket.socket:
             made = undo.enter_context(socket.socket(family, kind, protocol))
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.bind(address)
+            made.listen()  # who reads the address may ask at once
             undo.pop_all()
     except OSError as error:
         raise UsageError(f"--host {host} --port {port}: cannot be used: {error.strerror or error}") from error

@@ -36,11 +36,13 @@ class Held:
     Attributes:
         budget: that it may use.
         usd: reserved of its key's limit; None without one.
+        paid: $ that the run had cost before, which are counted already.
     """
 
     owner: str
     budget: Budget
     usd: float | None
+    paid: float = 0.0
     settled: bool = False
 
 
@@ -102,32 +104,63 @@ class KeyRing:
         Raises:
             ApiError: the server, or the limits of the key, allow no more now; says when to ask again.
         """
-        if self.running >= self._limits.runs:
-            raise _too_many("the server runs as much as it may; ask again soon", _SOON, "busy")
-        account = self._accounts.setdefault(owner, _Account(None))
+        account = self._with_room(owner)
         key, now, budget, usd = account.key, self._clock(), preset.budget, None
         if key is not None:
-            if key.runs is not None and account.running >= key.runs:
-                raise _too_many(f"this key may have {key.runs} runs at once; ask again when one is over", _SOON, "runs")
             _check_rate(account, key, now)
             usd = self._reservation(account, key, budget, now)
             if usd is not None:
                 budget = budget.with_(usd=usd)
             if key.per_minute is not None:
                 account.begun.append(now)
-        account.reserved += usd or 0.0
-        account.running += 1
-        self.running += 1
-        return Held(owner, budget, usd)
+        return self._hold(account, Held(owner, budget, usd))
 
-    def take_back(self, owner: str, budget: Budget) -> Held:
-        """What a run holds that was admitted before: it is resumed, with the budget that it had."""
+    def admit_again(self, owner: str, budget: Budget, paid: float) -> Held:
+        """Reserve a place and the rest of its budget for a run that was suspended, since its client lets it go on.
+
+        Args:
+            paid: $ that it has cost so far.
+
+        Raises:
+            ApiError: as `admit`.
+        """
+        account = self._with_room(owner)
+        if account.key is not None and account.key.usd_per_day is not None:
+            rest = max(0.0, (budget.usd or 0.0) - paid)
+            left = self._reservation(account, account.key, budget.with_(usd=rest), self._clock())
+            if left is not None and left < rest:
+                # Its budget is fixed, so less would be too little.
+                raise _too_many(
+                    "the rest of the run's budget is more than the key has left", _SOON, "insufficient_quota"
+                )
+        return self.take_back(owner, budget, paid)
+
+    def take_back(self, owner: str, budget: Budget, paid: float = 0.0) -> Held:
+        """What a run holds that was admitted before: it is resumed, with the budget that it had.
+
+        Args:
+            paid: $ that it has cost so far.
+        """
         account = self._accounts.setdefault(owner, _Account(None))
-        usd = budget.usd if account.key is not None and account.key.usd_per_day is not None else None
-        account.reserved += usd or 0.0
+        limited = account.key is not None and account.key.usd_per_day is not None
+        usd = max(0.0, (budget.usd or 0.0) - paid) if limited else None
+        return self._hold(account, Held(owner, budget, usd, paid))
+
+    def _with_room(self, owner: str) -> _Account:
+        """The account of a client that may have one more run."""
+        if self.running >= self._limits.runs:
+            raise _too_many("the server runs as much as it may; ask again soon", _SOON, "busy")
+        account = self._accounts.setdefault(owner, _Account(None))
+        most = account.key.runs if account.key is not None else None
+        if most is not None and account.running >= most:
+            raise _too_many(f"this key may have {most} runs at once; ask again when one is over", _SOON, "runs")
+        return account
+
+    def _hold(self, account: _Account, held: Held) -> Held:
+        account.reserved += held.usd or 0.0
         account.running += 1
         self.running += 1
-        return Held(owner, budget, usd)
+        return held
 
     def settle(self, held: Held, usd: float) -> None:
         """The run is no longer under way.
@@ -142,7 +175,7 @@ class KeyRing:
         account.running -= 1
         self.running -= 1
         account.reserved -= held.usd or 0.0
-        self.charge(held.owner, usd, self._clock())
+        self.charge(held.owner, max(0.0, usd - held.paid), self._clock())
 
     def charge(self, owner: str, usd: float, at: float) -> None:
         """Count what a run of a day has cost.

@@ -18,6 +18,7 @@ from concertino.core.errors import UsageError
 from concertino.core.model import Message
 
 from .api_error import ApiError
+from .call_answers import CallAnswers, GivenAnswer
 
 Part = str | Attachment
 _ROLES = {"user": "user", "assistant": "assistant", "tool": "tool", "system": "system", "developer": "system"}
@@ -33,15 +34,19 @@ class Conversation:
     Attributes:
         history: the earlier turns.
         instructions: the system messages.
+        answers: for calls of a suspended run, which goes on; nothing else is asked then.
+        blocked: why no run may begin, unless the request joins one.
     """
 
     question: list[Part]
     history: list[Message]
     instructions: str
+    answers: CallAnswers | None = None
+    blocked: ApiError | None = None
 
 
 def read_messages(messages: Any, name: str = "messages") -> Conversation:
-    """The conversation of a list of messages; the last one is the question.
+    """The conversation of a list of messages; the last one is the question, or the last ones are results of calls.
 
     Raises:
         ApiError: something in it is not as expected; says what and where.
@@ -53,12 +58,27 @@ def read_messages(messages: Any, name: str = "messages") -> Conversation:
         read[-1] = "user", read[-1][1]  # nobody else has said anything, so it is what is asked
     instructions = "\n\n".join(_text(parts) for role, parts in read if role == "system")
     turns = [(role, parts) for role, parts in read if role != "system"]
+    if read[-1][0] == "tool":
+        return Conversation([], [], instructions, CallAnswers.of(_answers(messages, read, name)))
     if not turns or turns[-1][0] != "user":
         raise _wrong(name, "the last message is not the user's, so there is no question")
     if not _text(turns[-1][1]).strip():
         raise _wrong(name, "the last message is empty")
     history = [_turn(role, parts) for role, parts in turns[:-1]]
     return Conversation(turns[-1][1], history, instructions)
+
+
+def _answers(messages: list[Any], read: list[tuple[str, list[Part]]], name: str) -> list[GivenAnswer]:
+    """The results at the end of the messages."""
+    begin = next((place for place in range(len(read), 0, -1) if read[place - 1][0] != "tool"), 0)
+    found = []
+    for place in range(begin, len(read)):
+        message, parts = messages[place], read[place][1]
+        if not all(isinstance(part, str) for part in parts):
+            raise _wrong(f"{name}[{place}]", "the result of a call is a text")
+        answer = flag(message, "approve") if "approve" in message else _text(parts)
+        found.append(GivenAnswer(str(message.get("tool_call_id")), answer, f"{name}[{place}]"))
+    return found
 
 
 def _message(message: Any, where: str) -> tuple[str, list[Part]]:

@@ -1,14 +1,16 @@
 """What a client asked for, kept beside the trace of its run.
 
-Invariant: it is on the disk before the run begins, so a run of this server can be resumed, joined and told again by
-any later process. It holds no key of a client, and known secrets are hidden in it as in a trace.
+A run that was suspended goes on with another request, which brings what its calls waited for: results of the client's
+tools, decisions about others. Each such request begins a *part* of the run. It stands in the record of the first one.
+
+Invariant: a request is on the disk before its run begins or goes on, so a run of this server can be resumed, joined
+and told again by any later process. It holds no key of a client, and known secrets are hidden in it as in a trace.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +18,9 @@ from typing import Any, Literal, Self
 
 from concertino.core.errors import TraceError
 from concertino.core.known_secrets import finder, hidden_data
-from concertino.core.private_files import open_private, write_private
 from concertino.traces.store import REQUEST
+
+from .sealed_file import read_document, write_document
 
 Protocol = Literal["chat", "responses"]
 
@@ -36,7 +39,14 @@ class RequestRecord:
         background: it goes on without a client.
         input: of a response: the items.
         schema: of the answer.
+        conversation: of a response: the one that it belongs to.
         closed: the client has cancelled it, so no later start of the server resumes it.
+        side: it is a side prompt.
+        tools: of the client, by `read_tools`.
+        after: of a part: the number of the record behind which it begins.
+        given: of a part: what calls of the client's tools returned, by the id of the call.
+        decided: of a part: whether calls that need approval may be made, by the id of the call.
+        parts: of the first request: those that followed.
     """
 
     owner: str
@@ -51,9 +61,26 @@ class RequestRecord:
     input: list[dict[str, Any]] = field(default_factory=list)
     instructions: str = ""
     previous: str = ""
+    conversation: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     schema: Mapping[str, Any] | None = None
     closed: bool = False
+    side: bool = False
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    after: int = -1
+    given: Mapping[str, str] = field(default_factory=dict)
+    decided: Mapping[str, bool] = field(default_factory=dict)
+    parts: tuple[RequestRecord, ...] = ()
+
+    @property
+    def latest(self) -> RequestRecord:
+        """The request with which the run was begun, or with which it went on last."""
+        return self.parts[-1] if self.parts else self
+
+    @property
+    def returned(self) -> dict[str, str]:
+        """What all calls of the client's tools returned so far."""
+        return {call_id: text for part in self.parts for call_id, text in part.given.items()}
 
     def write(self, trace: Path, *, new: bool = False) -> None:
         """Keep it.
@@ -64,15 +91,15 @@ class RequestRecord:
         Raises:
             OSError: the disk is full or failing.
         """
-        data, found = {name: getattr(self, name) for name in _NAMES}, finder()
+        data, found = self._to_json(), finder()
         if found is not None:
             data = hidden_data(data, found)
-        path, text = record_beside(trace), json.dumps(data, ensure_ascii=False).encode()
-        if not new:
-            write_private(path, text)
-            return
-        with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
-            file.write(text)
+        write_document(record_beside(trace), json.dumps(data, ensure_ascii=False).encode(), new=new)
+
+    def _to_json(self) -> dict[str, Any]:
+        # `dataclasses.asdict` copies all values, and takes ten times as long.
+        data = {name: getattr(self, name) for name in _NAMES}
+        return {**data, "parts": [part._to_json() for part in self.parts]}
 
     @classmethod
     def read(cls, trace: Path) -> Self:
@@ -83,7 +110,8 @@ class RequestRecord:
         """
         path = record_beside(trace)
         try:
-            return cls(**json.loads(path.read_bytes()))
+            data = json.loads(read_document(path))
+            return cls(**{**data, "parts": tuple(cls(**part) for part in data.get("parts", ()))})
         except FileNotFoundError:
             raise TraceError(f"{trace}: no server began this run") from None
         except (ValueError, TypeError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,26 +11,28 @@ from starlette.requests import Request
 from starlette.types import ASGIApp
 
 from .api_error import ApiError
+from .client_tools import call_key, read_tools
+from .conversation_routes import blocked, items_of
+from .conversation_store import KeptConversation
 from .event_stream import PING, EventStream, JsonAnswer, LateAnswer
 from .request_reader import Conversation, flag, read_messages, read_schema, refuse_fields
+from .request_record import RequestRecord
+from .response_items import ANSWERS, as_message, as_messages, page_of, read_items, read_metadata, shown_item
 from .response_wire import ResponseStream, response_now
-from .run_hub import ServedRun
-from .run_story import RunStory
+from .served_run import ServedRun
 from .serving import Serving, run_headers
 
 _REFUSED = {
-    "tools": "tools of a client are not called by this server; those of the pool are",
-    "conversation": "conversations are not kept; give previous_response_id",
     "prompt": "there are no stored prompts; give instructions",
 }
 _MOST_TURNS = 500
-_PASSED_OVER = ("mcp_call", "mcp_list_tools", "reasoning")
-"""Items of earlier answers that a client sends back: what they said, the answers said too."""
 
 
 async def create(serving: Serving, request: Request) -> ASGIApp:
     """Begin a response, or join the one that the same request began."""
     run = await serving.run_of(request, "responses", partial(_read, serving))
+    if run.request.conversation:
+        serving.conversations.add(run.request.conversation, run.request.owner, run.answer_id)
     left = partial(serving.hub.left, run)
     if run.request.streams:
         return EventStream(_frames(run, -1), run_headers(run), left)
@@ -60,22 +63,14 @@ async def delete(serving: Serving, request: Request) -> ASGIApp:
     """Remove a response with its trace."""
     run = _found(serving, request)
     await serving.hub.delete(run)
-    return JsonAnswer({"id": run.id, "object": "response", "deleted": True})
+    return JsonAnswer({"id": run.answer_id, "object": "response", "deleted": True})
 
 
 async def input_items(serving: Serving, request: Request) -> ASGIApp:
     """What was sent, the last first."""
     run = _found(serving, request)
-    items = [_shown(run.id, place, item) for place, item in enumerate(run.request.input)]
-    if request.query_params.get("order", "desc") != "asc":
-        items.reverse()
-    names = [item["id"] for item in items]
-    after, most = request.query_params.get("after"), request.query_params.get("limit", "20")
-    begin = names.index(after) + 1 if after in names else 0
-    page = items[begin : begin + (int(most) if most.isdecimal() and len(most) < 4 else 20)]
-    more = begin + len(page) < len(items)
-    ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {"first_id": "", "last_id": ""}
-    return JsonAnswer({"object": "list", "data": page, **ends, "has_more": more})
+    items = [shown_item(run.answer_id, place, item) for place, item in enumerate(run.request.input)]
+    return JsonAnswer(page_of(items, request.query_params))
 
 
 def _found(serving: Serving, request: Request) -> ServedRun:
@@ -83,15 +78,15 @@ def _found(serving: Serving, request: Request) -> ServedRun:
 
 
 def _now(run: ServedRun) -> dict[str, Any]:
-    return response_now(run.id, run.request, run.so_far(), over=run.live is None or run.live.over)
+    return response_now(run.answer_id, run.request, run.so_far(), over=run.over)
 
 
 async def _whole(run: ServedRun) -> dict[str, Any]:
-    return response_now(run.id, run.request, await run.moments(), over=True)
+    return response_now(run.answer_id, run.request, await run.moments(), over=True)
 
 
 async def _frames(run: ServedRun, after: int) -> AsyncIterator[bytes]:
-    stream = ResponseStream(run.id, run.request)
+    stream = ResponseStream(run.answer_id, run.request)
     async for moments in run.follow():
         if moments:
             yield "".join(frame.text for frame in stream.take(moments) if frame.number > after).encode()
@@ -109,34 +104,46 @@ def _read(serving: Serving, body: dict[str, Any], owner: str) -> tuple[dict[str,
     if not isinstance(form, Mapping):
         raise ApiError(400, "text: expected an object with a format", param="text")
     instructions, previous = _text(body, "instructions"), _text(body, "previous_response_id")
-    items = _items(body.get("input"))
-    asked = read_messages([*_earlier(serving, previous, owner), *items], "input")
+    items = read_items(body.get("input"))
+    kept = _conversation(serving, body, owner)
+    if kept is not None and previous:
+        raise ApiError(400, "give conversation or previous_response_id, not both", param="conversation")
+    goes_on = bool(items) and items[-1].get("type") in ANSWERS
+    earlier = [] if goes_on else _before(serving, kept, previous, owner)
+    asked = read_messages([*earlier, *(as_message(item) for item in items)], "input")
+    if kept is not None and not goes_on:
+        asked = replace(asked, blocked=blocked(serving, kept))
+    if asked.answers is not None and previous and previous.partition(".")[0] != asked.answers.run_id:
+        raise ApiError(
+            400, "the results are for calls of another response than previous_response_id", param="previous_response_id"
+        )
     fields = {
         "streams": flag(body, "stream"),
         "background": flag(body, "background"),
         "input": items,
         "instructions": "\n\n".join(filter(None, (instructions, asked.instructions))),
         "previous": previous,
-        "metadata": _metadata(body.get("metadata")),
+        "conversation": kept.id if kept is not None else "",
+        "metadata": read_metadata(body.get("metadata")),
+        "tools": read_tools(body),
         "schema": read_schema(form.get("format"), "text.format"),
     }
     return fields, asked
 
 
-def _items(given: Any) -> list[dict[str, Any]]:
-    if isinstance(given, str):
-        return [{"type": "message", "role": "user", "content": given}]
-    if not isinstance(given, list):
-        raise ApiError(400, "input: expected a text or a list of items", param="input")
-    found = []
-    for place, item in enumerate(given):
-        kind = item.get("type", "message") if isinstance(item, dict) else None
-        if kind in _PASSED_OVER:
-            continue
-        if kind != "message":
-            raise ApiError(400, f"input[{place}]: {str(kind)[:40]!r}; expected a message", param=f"input[{place}]")
-        found.append(item)
-    return found
+def _conversation(serving: Serving, body: dict[str, Any], owner: str) -> KeptConversation | None:
+    given = body.get("conversation")
+    if given is None:
+        return None
+    name = given.get("id") if isinstance(given, Mapping) else given
+    if not isinstance(name, str):
+        raise ApiError(400, "conversation: expected its id", param="conversation")
+    return serving.conversations.get(name, owner)
+
+
+def _before(serving: Serving, kept: KeptConversation | None, previous: str, owner: str) -> list[dict[str, Any]]:
+    """The messages before a question."""
+    return as_messages(items_of(serving, kept) if kept is not None else _earlier(serving, previous, owner))
 
 
 def _earlier(serving: Serving, previous: str, owner: str) -> list[dict[str, Any]]:
@@ -148,14 +155,16 @@ def _earlier(serving: Serving, previous: str, owner: str) -> list[dict[str, Any]
         run = serving.hub.get(previous, owner)
         if run.live is not None:
             raise ApiError(400, f"the response {run.id} is still under way", param="previous_response_id")
-        story = RunStory()
-        for moment in run.so_far():
-            for _ in story.take(moment):
-                pass
+        story = run.story()
+        if story.suspended and run.until is None:
+            waiting = ", ".join(call_key(run.id, call_id) for call_id in story.waiting)
+            why = f"the response {run.answer_id} waits for {waiting}; send the results or decisions as the last items"
+            raise ApiError(400, why, param="input")
         said = story.answer or f"(no answer: {story.stop})"
-        sent = [item for item in run.request.input if item.get("role") not in ("system", "developer")]
+        asked = RequestRecord.read(run.trace)
+        sent = [item for item in asked.input if item.get("role") not in ("system", "developer")]
         turns = [*sent, {"role": "assistant", "content": said}, *turns]
-        previous = run.request.previous
+        previous = asked.previous
     raise ApiError(400, f"more than {_MOST_TURNS} responses follow each other", param="previous_response_id")
 
 
@@ -164,25 +173,3 @@ def _text(body: Mapping[str, Any], name: str) -> str:
     if value is not None and not isinstance(value, str):
         raise ApiError(400, f"{name}: expected a text", param=name)
     return value or ""
-
-
-def _metadata(given: Any) -> dict[str, str]:
-    if given is None:
-        return {}
-    if (
-        not isinstance(given, dict)
-        or len(given) > 16
-        or not all(isinstance(value, str) and len(value) <= 512 and len(name) <= 64 for name, value in given.items())
-    ):
-        raise ApiError(400, "metadata: expected at most 16 texts of 512 characters", param="metadata")
-    return given
-
-
-def _shown(run_id: str, place: int, item: Mapping[str, Any]) -> dict[str, Any]:
-    """An item as it was sent, with what the official client expects of one."""
-    content = item.get("content")
-    role = str(item.get("role"))
-    if isinstance(content, str):
-        part = {"type": "output_text", "annotations": []} if role == "assistant" else {"type": "input_text"}
-        content = [{**part, "text": content}]
-    return {"id": f"{run_id}.input.{place}", "type": "message", "role": role, "status": "completed", "content": content}

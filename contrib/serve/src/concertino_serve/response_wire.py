@@ -1,6 +1,7 @@
 """Responses: what a client reads of a run, as events or as one object.
 
-A call of the pool is an item `mcp_call`, which was made already, never a `function_call`, which a client would make.
+A call of the pool is an item `mcp_call`, which was made already, never a `function_call`, which a client would make; if
+it waits for a decision, an `mcp_approval_request`. A call of a client's own tool is a `function_call`.
 
 Invariants: the events follow from the moments of the run, so they have the same numbers whenever they are read. Each
 item is added once, done once, and is the same in the object.
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 from .api_error import ApiError
 from .chat_wire import CUT_SHORT
+from .client_tools import call_key
 from .request_record import RequestRecord
 from .run_moments import Moment
 from .run_story import RunStory, ServedCall, Step
@@ -32,14 +34,14 @@ class ResponseStream:
     """The events of one run.
 
     Args:
-        run_id: of the run, and of the response.
+        run_id: of the response: that of its run, or of a part of it.
 
     Attributes:
         output: the items so far.
     """
 
     def __init__(self, run_id: str, request: RequestRecord) -> None:
-        self.story = RunStory()
+        self.story = RunStory.of(request)
         self.output: list[dict[str, Any]] = []
         self._id = run_id
         self._request = request
@@ -79,6 +81,7 @@ class ResponseStream:
         return {
             "id": self._id,
             "object": "response",
+            "conversation": {"id": request.conversation} if request.conversation else None,
             "created_at": request.created,
             "status": status,
             "background": request.background,
@@ -94,7 +97,7 @@ class ResponseStream:
             "temperature": None,
             "text": {"format": form},
             "tool_choice": "auto",
-            "tools": [],
+            "tools": [{"type": "function", "strict": None, **tool} for tool in request.tools],
             "top_p": None,
             "truncation": "disabled",
             "usage": usage,
@@ -104,7 +107,8 @@ class ResponseStream:
 
     def _step(self, step: Step) -> Iterator[Frame]:
         if step.call is not None:
-            yield from self._call_opened(step.call) if step.kind == "opened" else self._call_closed(step.call)
+            tell = {"opened": self._call_opened, "closed": self._call_closed, "waits": self._call_waits}[step.kind]
+            yield from tell(step.call)
             return
         if step.kind == "rewritten":
             yield from self._close_message("incomplete")
@@ -159,6 +163,23 @@ class ResponseStream:
         yield self._event(f"response.mcp_call.{item['status']}", item_id=item["id"], output_index=place)
         yield self._event("response.output_item.done", output_index=place, item=item)
 
+    def _call_waits(self, call: ServedCall) -> Iterator[Frame]:
+        place, key = len(self.output), call_key(self._id.partition(".")[0], call.id)
+        item: dict[str, Any] = {"id": key, "type": "mcp_approval_request", "server_label": SERVER_LABEL}
+        if call.for_client:
+            item = {"id": f"{self._id}.function.{call.id}", "type": "function_call", "call_id": key}
+            item["status"] = "in_progress"
+        item |= {"name": call.name, "arguments": "" if call.for_client else call.arguments}
+        self.output.append(item)
+        yield self._event("response.output_item.added", output_index=place, item=item)
+        if call.for_client:
+            where = {"item_id": item["id"], "output_index": place}
+            yield self._event("response.function_call_arguments.delta", **where, delta=call.arguments)
+            said = {"name": call.name, "arguments": call.arguments}
+            yield self._event("response.function_call_arguments.done", **where, **said)
+            item |= {"arguments": call.arguments, "status": "completed"}
+        yield self._event("response.output_item.done", output_index=place, item=item)
+
     def _event(self, kind: str, **fields: Any) -> Frame:
         return self._numbered(kind, _json(fields)[:-1])
 
@@ -186,7 +207,9 @@ def response_now(run_id: str, request: RequestRecord, moments: list[Moment], *, 
 
 
 def status_of(story: RunStory) -> str:
-    """What became of a run that is over."""
+    """What became of a run that is over. One that waits for its client is complete as an answer."""
+    if story.suspended:
+        return "completed"
     if story.answer is None:
         return "cancelled" if story.stop == "cancelled" else "failed"
     return "incomplete" if story.stop in CUT_SHORT else "completed"

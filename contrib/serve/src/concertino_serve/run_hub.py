@@ -1,4 +1,4 @@
-"""The runs of this server: begun, joined, followed, cancelled, suspended and resumed.
+"""The runs of this server: begun, joined, followed, cancelled, suspended, resumed, and continued by their clients.
 
 Invariants: a request is on disk before its run begins. Of two requests with the same digest and owner the second joins
 the run of the first, whatever has become of it meanwhile. Only who began a run sees it.
@@ -11,73 +11,38 @@ import contextlib
 import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from concertino import Budget, Executor, Orchestrator, RunHandle, Runs
+from concertino.core.approval import Decision
 from concertino.core.errors import ConcertinoError, TraceError
+from concertino.core.known_secrets import read_secret
 from concertino.core.logs import logger_of
 from concertino.runs.orchestrator import new_run_id
+from concertino.runs.setup import RESUMABLE
 from concertino.traces.journal_lock import is_being_written
+from concertino.traces.overview import Overview
 from concertino.traces.records import first_record
+from concertino.traces.sealing import VARIABLE
 from concertino.traces.sink import SUFFIX
 from concertino.traces.store import REQUEST
 
 from .api_error import ApiError
+from .call_answers import CallAnswers
+from .client_tools import pool_with
 from .key_ring import Held, KeyRing
 from .request_reader import Conversation
 from .request_record import RequestRecord, record_beside
 from .run_moments import LiveRun, Moment, moments_on_disk
 from .serve_settings import Preset, ServeSettings
+from .served_folder import ServedFolder
+from .served_run import ServedRun
 
-HEARTBEAT = 10.0
-"""Seconds without news after which a stream sends a sign of life."""
 _DIGITS = 16
 """Hexadecimal digits of a digest at the end of the id of its run."""
 _MOST_KNOWN = 10_000
-_LOOK = 0.2
 logger = logger_of("serve")
-
-
-@dataclass(eq=False)
-class ServedRun:
-    """A run, for one request.
-
-    Attributes:
-        live: it while it is under way here; None if it is not.
-    """
-
-    id: str
-    trace: Path
-    request: RequestRecord
-    live: LiveRun | None
-
-    async def follow(self, heartbeat: float = HEARTBEAT) -> AsyncIterator[list[Moment]]:
-        """Its moments from the beginning; an empty list where nothing happens for a while."""
-        if self.live is not None:
-            async for news in self.live.follow(heartbeat):
-                yield news
-            return
-        while True:
-            if not is_being_written(self.trace):
-                break
-            await asyncio.sleep(_LOOK)  # another process runs it
-            yield []
-        yield moments_on_disk(self.trace)
-
-    async def moments(self) -> list[Moment]:
-        """All of them, once it is over."""
-        if self.live is not None:
-            await self.live.until_over()
-            return self.live.moments
-        found: list[Moment] = []
-        async for news in replace(self, live=None).follow():
-            found = news
-        return found
-
-    def so_far(self) -> list[Moment]:
-        """Those that there are now."""
-        return list(self.live.moments) if self.live is not None else moments_on_disk(self.trace)
 
 
 class RunHub:
@@ -97,18 +62,30 @@ class RunHub:
         self.usd = 0.0
         self.stopping = False
         self._live: dict[str, tuple[LiveRun, RunHandle]] = {}
-        self._resuming: dict[str, asyncio.Lock] = {}
+        self._resuming: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._folder: ServedFolder | None = None
+        self._began_with: dict[str, Preset] = {}
         self._digests = Digests(self.runs.store.folder)
+
+    def swap(self, settings: ServeSettings) -> None:
+        """Serve other presets from now on. Runs keep those that they began with."""
+        known = self.settings.presets
+        # An equal one stays the same object, with all that an executor has made ready for it.
+        presets = {name: known[name] if known.get(name) == new else new for name, new in settings.presets.items()}
+        self.settings = replace(self.settings, presets=presets, files=settings.files)
 
     # -- beginning -------------------------------------------------------------------------------------------------
 
-    async def begin(self, request: RequestRecord, asked: Conversation) -> ServedRun:
+    async def begin(self, request: RequestRecord, asked: Conversation, preset: Preset | None = None) -> ServedRun:
         """Begin the run of a request.
+
+        Args:
+            preset: as it was when the request came; by default as it is now.
 
         Raises:
             ApiError: there is no room for it, or it cannot be.
         """
-        preset = self.settings.presets[request.preset]
+        preset = (preset or self.settings.presets[request.preset]).for_request(request.side)
         leader = self._leader(preset, request)
         held = self.ring.admit(request.owner, preset)
         run_id = f"{new_run_id()}-{request.digest[:_DIGITS]}"
@@ -121,7 +98,7 @@ class RunHub:
             handle = self.runs.start(
                 leader,
                 asked.question,
-                pool=preset.pool,
+                pool=pool_with(preset.pool, request.tools, {}),
                 history=asked.history or None,
                 budget=held.budget,
                 run_id=run_id,
@@ -135,7 +112,7 @@ class RunHub:
                 raise ApiError(400, str(error), code="invalid_request") from error
             raise
         self.counts["begun", preset.name] += 1
-        self._keep(run_id, live, handle, held)
+        self._keep(run_id, live, handle, held, preset)
         return ServedRun(run_id, trace, request, live)
 
     def _forget(self, run_id: str, trace: Path) -> None:
@@ -156,18 +133,23 @@ class RunHub:
         except ConcertinoError as error:
             raise ApiError(400, str(error), code="invalid_request") from error
 
-    def _keep(self, run_id: str, live: LiveRun, handle: RunHandle, held: Held) -> None:
+    def _keep(self, run_id: str, live: LiveRun, handle: RunHandle, held: Held, preset: Preset) -> None:
         self._live[run_id] = live, handle
+        self._began_with[run_id] = preset
+        if len(self._began_with) > _MOST_KNOWN:
+            del self._began_with[next(iter(self._began_with))]
 
         def over(task: asyncio.Task[object]) -> None:
             self._live.pop(run_id, None)
             try:
                 live.end()
-                stop, usd = _end_of(live)
+                stop, usd = _end_of(live.moments)
+                if stop not in RESUMABLE:
+                    self._began_with.pop(run_id, None)
                 self.counts["ended", stop] += 1
-                self.usd += usd
+                self.usd += max(0.0, usd - held.paid)
             except TraceError as error:
-                usd = held.usd or 0.0  # what cannot be read has cost all that it might
+                usd = held.paid + (held.usd or 0.0)  # what cannot be read has cost all that it might
                 logger.error("%s: %s", run_id, error)
             finally:
                 self.ring.settle(held, usd)
@@ -184,20 +166,25 @@ class RunHub:
         Raises:
             ApiError: there is none.
         """
+        name, _, number = run_id.partition(".")
+        part = int(number) if number.isdecimal() and len(number) < 6 else 0
         try:
-            if Path(run_id).name != run_id or not run_id:
+            if Path(name).name != name or not name or number not in ("", str(part)):
                 raise TraceError("no id")
-            trace = self.runs.store.path_for(run_id)
+            trace = self.runs.store.path_for(name)
             request = RequestRecord.read(trace)
         except (TraceError, OSError, ValueError):
             request = None
-        if request is None or request.owner != owner or not trace.is_file():
+        if request is None or request.owner != owner or not trace.is_file() or part > len(request.parts):
             raise ApiError(404, f"there is no run {run_id[:80]!r}", code="not_found")
-        return self._served(run_id, request)
+        return self._served(name, request, part)
 
-    def _served(self, run_id: str, request: RequestRecord) -> ServedRun:
+    def _served(self, run_id: str, first: RequestRecord, part: int = 0) -> ServedRun:
         live = self._live.get(run_id)
-        return ServedRun(run_id, self.runs.store.path_for(run_id), request, live[0] if live else None)
+        request = first.parts[part - 1] if part else first
+        until = first.parts[part].after if part < len(first.parts) else None
+        trace = self.runs.store.path_for(run_id)
+        return ServedRun(run_id, trace, request, live[0] if live else None, part, until)
 
     async def join(self, request: RequestRecord) -> ServedRun | None:
         """The run that the same request began before, under way again if it was interrupted; None if there is none.
@@ -220,49 +207,131 @@ class RunHub:
             return None  # the server was killed before the first record
         # How the client reads it may differ: a stream was broken, and the whole is asked for.
         asked = replace(known.request, streams=request.streams, usage=request.usage)
-        if known.live is None:
+        if known.live is None and known.until is None:
             known = await self.resume(known)
         return replace(known, request=asked)
 
     async def resume(self, run: ServedRun) -> ServedRun:
         """Continue an interrupted run; one that is over, or goes on elsewhere, stays as it is."""
-        lock = self._resuming.setdefault(run.id, asyncio.Lock())
-        async with lock:
+        async with self._alone(run.id):
             try:
-                if run.id not in self._live and self.runs.get(run.id).state == "interrupted":
-                    await self._resume(run)
+                first = RequestRecord.read(run.trace)
+                if run.id not in self._live and self._is_due(run.id, first):
+                    await self._resume(run.id, first)
             except (ConcertinoError, OSError) as error:
                 # Its pool was changed, say. What was done stays readable.
                 logger.warning("%s cannot be resumed: %s", run.id, error)
-            finally:
-                self._resuming.pop(run.id, None)
-        return self._served(run.id, run.request)
+        return self._served(run.id, RequestRecord.read(run.trace), run.part)
 
-    async def _resume(self, run: ServedRun) -> None:
-        preset = self.settings.presets.get(run.request.preset)
-        if preset is None:
-            raise TraceError(f"the preset {run.request.preset!r} is not served any more")
-        request = run.request
-        if request.closed:
-            request = replace(request, closed=False)
-            request.write(run.trace)
-        budget = Budget(**first_record(run.trace).get("setup", {}).get("budget", {}))
-        live = LiveRun(run.trace, tells_text=request.schema is None)
-        leader = self._leader(preset, request)
-        handle = await self.runs.resume(
-            run.id,
-            leader,
-            pool=preset.pool,
-            stream_text=request.streams and request.schema is None,
-            on_event=live.hear,
+    def _is_due(self, run_id: str, first: RequestRecord) -> bool:
+        """Whether a run goes on without anything new from its client."""
+        info = self.runs.get(run_id)
+        if info.state == "suspended" and first.parts:
+            # The server was killed between the client's request and its first record.
+            return self._served(run_id, first, len(first.parts)).story().place == first.latest.after
+        return info.state == "interrupted"
+
+    @contextlib.asynccontextmanager
+    async def _alone(self, run_id: str) -> AsyncIterator[None]:
+        """Nothing else resumes the run meanwhile."""
+        lock, waiting = self._resuming.get(run_id, (asyncio.Lock(), 0))
+        self._resuming[run_id] = lock, waiting + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, waiting = self._resuming[run_id]
+            self._resuming[run_id] = lock, waiting - 1
+            if waiting == 1:
+                del self._resuming[run_id]
+
+    async def go_on(self, request: RequestRecord, answers: CallAnswers) -> ServedRun:
+        """Continue a suspended run with what its calls waited for, or join the part that the same answers began.
+
+        Raises:
+            ApiError: there is no such run, its calls do not wait, or there is no room for it.
+        """
+        known = self.get(answers.run_id, request.owner)
+        async with self._alone(known.id):
+            first = RequestRecord.read(known.trace)
+            part = _part_of(first, answers)
+            if not part:
+                first = await self._begin_part(self._served(known.id, first, len(first.parts)), first, request, answers)
+                part = len(first.parts)
+        served = self._served(known.id, first, part)
+        asked = replace(served.request, streams=request.streams, usage=request.usage)
+        if served.live is None and served.until is None:
+            served = await self.resume(served)
+        return replace(served, request=asked)
+
+    async def _begin_part(
+        self, now: ServedRun, first: RequestRecord, request: RequestRecord, answers: CallAnswers
+    ) -> RequestRecord:
+        part = replace(
+            request,
+            preset=first.preset,
+            instructions=first.instructions,
+            schema=first.schema,
+            tools=first.tools,
+            conversation=request.conversation or first.conversation,
+            given=answers.given,
+            decided=answers.decided,
+            after=answers.check(now.story()),
         )
-        self._keep(run.id, live, handle, self.ring.take_back(request.owner, budget))
+        longer = replace(first, parts=(*first.parts, part), closed=False)
+        try:
+            await self._resume(now.id, longer, asked=True)
+        except (ConcertinoError, OSError) as error:
+            first.write(now.trace)
+            raise ApiError(409, f"the run cannot go on: {error}", code="conflict") from error
+        return longer
+
+    async def _resume(self, run_id: str, first: RequestRecord, *, asked: bool = False) -> None:
+        """Let a run go on.
+
+        Args:
+            asked: its client asks for it, so it needs room.
+        """
+        preset = self._began_with.get(run_id)
+        if preset is None and (preset := self.settings.presets.get(first.preset)) is None:
+            raise TraceError(f"the preset {first.preset!r} is not served any more")
+        preset = preset.for_request(first.side)
+        trace, latest = self.runs.store.path_for(run_id), first.latest
+        budget = Budget(**first_record(trace).get("setup", {}).get("budget", {}))
+        live = LiveRun(trace, tells_text=first.schema is None)
+        paid = _end_of(live.moments)[1]
+        held = (
+            self.ring.admit_again(first.owner, budget, paid)
+            if asked
+            else self.ring.take_back(first.owner, budget, paid)
+        )
+        try:
+            replace(first, closed=False).write(trace)
+            handle = await self.runs.resume(
+                run_id,
+                self._leader(preset, first),
+                pool=pool_with(preset.pool, first.tools, first.returned),
+                decisions=self._decisions(trace, first),
+                stream_text=latest.streams and first.schema is None,
+                on_event=live.hear,
+            )
+        except BaseException:
+            self.ring.settle(held, paid)
+            raise
+        self._keep(run_id, live, handle, held, preset)
+
+    @staticmethod
+    def _decisions(trace: Path, first: RequestRecord) -> dict[str, Decision | bool]:
+        """What was decided about calls that still wait; one of the client's is made with the result that it brought."""
+        latest = first.latest
+        known = {**latest.decided, **dict.fromkeys(latest.given, True)}
+        return {call_id: known[call_id] for call_id in Overview.of(trace).pending if call_id in known}
 
     # -- ending ----------------------------------------------------------------------------------------------------
 
     async def cancel(self, run: ServedRun) -> None:
         """Stop a run for its client; no start of the server resumes it."""
-        replace(self.get(run.id, run.request.owner).request, closed=True).write(run.trace)
+        replace(RequestRecord.read(run.trace), closed=True).write(run.trace)
         if run.id in self._live:
             await self._live[run.id][1].cancel()
         elif is_being_written(run.trace):
@@ -270,7 +339,7 @@ class RunHub:
 
     async def left(self, run: ServedRun) -> None:
         """A client does not read a run any more: cancel it if nobody else does and nothing else was set."""
-        preset = self.settings.presets.get(run.request.preset)
+        preset = self._began_with.get(run.id)
         if self.stopping or run.request.background or run.live is None or run.live.over or run.live.readers:
             return
         if preset is None or preset.on_disconnect == "cancel":
@@ -280,16 +349,30 @@ class RunHub:
         """Remove a run; one under way is cancelled before."""
         await self.cancel(run)
         self.runs.delete(run.id)
+        self._began_with.pop(run.id, None)
         self._digests.forget(run.id)
 
     # -- the server's own life -------------------------------------------------------------------------------------
+
+    def take_folder(self) -> None:
+        """Have the folder to oneself; `open` does it too.
+
+        Raises:
+            UsageError: another server has it.
+        """
+        if self._folder is None:
+            self._folder = ServedFolder(self.runs.store.folder)
 
     async def open(self) -> int:
         """Know the runs of the folder, and resume those that were interrupted and that no client has cancelled.
 
         Returns:
             How many were resumed.
+
+        Raises:
+            UsageError: another server has the folder.
         """
+        self.take_folder()
         resumed = 0
         for path in sorted(self.runs.store.folder.glob(f"*{SUFFIX}{REQUEST}")):
             run_id = path.name.removesuffix(f"{SUFFIX}{REQUEST}")
@@ -306,10 +389,11 @@ class RunHub:
             except TraceError as error:
                 logger.warning("%s", error)
                 continue
-            if info.state == "interrupted" and not request.closed:
+            due = not request.closed and self._is_due(run_id, request)
+            paid = _end_of(moments_on_disk(trace))[1] if due else float(info.usage.get("usd", 0.0))
+            self.ring.charge(request.owner, paid, trace.stat().st_mtime)
+            if due:
                 resumed += (await self.resume(self._served(run_id, request))).live is not None
-            else:
-                self.ring.charge(request.owner, float(info.usage.get("usd", 0.0)), trace.stat().st_mtime)
         return resumed
 
     async def close(self) -> None:
@@ -319,6 +403,9 @@ class RunHub:
         await asyncio.gather(*(handle.cancel() for handle in handles), return_exceptions=True)
         with contextlib.suppress(ConcertinoError):
             await self.executor.aclose()
+        if self._folder is not None:
+            self._folder.release()
+            self._folder = None
 
     @property
     def active(self) -> int:
@@ -359,24 +446,39 @@ class Digests:
 
 
 def digest_of(*parts: str | bytes) -> str:
-    """What tells whether two requests are the same."""
+    """What tells whether two requests are the same.
+
+    Its beginning is part of the name of the trace. Where traces are sealed it is made with the key, so that nobody can
+    guess a request and find out that it was made.
+    """
     found = hashlib.sha256()
-    for part in parts:
+    for part in (read_secret(VARIABLE), *parts):
         data = part.encode() if isinstance(part, str) else part
         found.update(len(data).to_bytes(8, "big") + data)
     return found.hexdigest()
 
 
 def _has_begun(trace: Path) -> bool:
+    """Whether there is a record behind the header; one that cannot be read, for it is sealed, is one too."""
     try:
-        first_record(trace)
-    except TraceError:
+        with trace.open("rb") as file:
+            file.readline()
+            return file.readline().endswith(b"\n")
+    except OSError:
         return False
-    return True
 
 
-def _end_of(live: LiveRun) -> tuple[str, float]:
-    for moment in reversed(live.moments):
+def _part_of(first: RequestRecord, answers: CallAnswers) -> int:
+    """The part that some answers have begun; 0 if there is none."""
+    for number, part in enumerate(first.parts, 1):
+        if (part.given, part.decided) == (answers.given, answers.decided):
+            return number
+    return 0
+
+
+def _end_of(moments: list[Moment]) -> tuple[str, float]:
+    """Why the run ended last, and what it had cost by then."""
+    for moment in reversed(moments):
         if isinstance(moment, dict) and moment["t"] == "end":
             return moment["stop"], float(moment["usage"].get("usd", 0.0))
     return "unfinished", 0.0

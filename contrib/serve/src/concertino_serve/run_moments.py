@@ -11,16 +11,26 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
-from concertino.core.events import CallEnded, CallStarted, Event, Planned, RunEnded, RunStarted, TextDelta
+from concertino.core.events import (
+    ApprovalAsked,
+    CallEnded,
+    CallStarted,
+    Decided,
+    Event,
+    Planned,
+    RunEnded,
+    RunStarted,
+    TextDelta,
+)
 from concertino.traces import TraceTail
 
 from .told_text import ToldText, pieces_told
 
 Moment = dict[str, Any] | str
 """A record of the trace, or a piece of the answer."""
-_KINDS = ("run", "plan", "intent", "result", "end")
+_KINDS = ("run", "plan", "intent", "approval", "decision", "result", "end")
 """Records that a client is told something of."""
-_SHOWN = (RunStarted, Planned, CallStarted, CallEnded, RunEnded)
+_SHOWN = (RunStarted, Planned, CallStarted, ApprovalAsked, Decided, CallEnded, RunEnded)
 """Their events: at all others there is nothing new to read."""
 
 
@@ -41,7 +51,7 @@ class LiveRun:
         self._told = ToldText(trace)
         self._speech = Speech()
         self._last = 0
-        self._stale = False
+        self._stale = True  # a run that is resumed has a past
         self._waiting: list[asyncio.Future[None]] = []
         self._past = list(pieces_told(trace))
         self._moments: list[Moment] = []

@@ -22,10 +22,13 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
     """Serve pools, the presets of a SETTINGS file, to clients of the OpenAI API, until Ctrl-C.
 
     Elsewhere than on this machine it listens only if the file names keys. Every run has a trace. A stop waits for the
-    runs; a run that has not ended then continues at the next start.
+    runs; a run that has not ended then continues at the next start. A change of the file, or of a pool file that it
+    names, takes effect for the runs that begin then, and so does SIGHUP.
 
     JSON: {"address", "models", "keys"}
     """
+    from concertino.traces.sealing import new_seal
+
     from .gate import LOOPBACK
     from .http_server import listen, server_of
     from .serve_settings import read_serve_settings
@@ -37,8 +40,9 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
             f"--host {host}: others could use the models of {settings} and spend your money; add keys to the file: "
             '[keys.ada] with env = "ADA_KEY"'
         )
-    _refuse_sealing()
-    app = application_of(read, (*LOOPBACK, host))
+    new_seal({})  # a wrong key is better told now than to the first client
+    app = application_of(read, (*LOOPBACK, host), reload_by_signal=True)
+    app.serving.hub.take_folder()
     listening = listen(host, port)
     found = listening.getsockname()[1]
     address = f"http://{f'[{host}]' if ':' in host else host}:{found}"
@@ -47,12 +51,3 @@ def serve_command(settings: Path, host: str, port: int, as_json: bool) -> None:
     else:
         say(f"{address}/v1 serves {', '.join(read.presets)}; press Ctrl-C to end")
     server_of(app.gate, read.limits.drain_seconds).run(sockets=[listening])
-
-
-def _refuse_sealing() -> None:
-    """Requests and pieces of answers stand beside the traces in plain text, which a sealed folder must not hold."""
-    from concertino.core.known_secrets import read_secret
-    from concertino.traces.sealing import VARIABLE
-
-    if read_secret(VARIABLE):
-        raise UsageError(f"{VARIABLE} is set, and a server does not seal its requests; unset it, or do not serve")

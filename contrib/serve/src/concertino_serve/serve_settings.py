@@ -6,6 +6,7 @@
     model = "openai/gpt-5.4-mini"         # who leads; by default the role `orchestrator` of the pool
     strategy = "parallel-rounds"
     budget = "usd=0.5,seconds=120"
+    members = ["openai/gpt-5.4-mini"]     # models of the pool that clients may ask alone, by their names
     [keys.ada]                            # a client
     env = "ADA_KEY"                       # the variable of the environment that holds its key
     usd_per_day = 5.0
@@ -16,8 +17,8 @@ Invariant: a key stands in the environment, never in the file; what the file say
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -46,6 +47,7 @@ class Preset:
         budget: of each run.
         instructions: what the leader is told beside its task.
         on_disconnect: what becomes of a run whose last client has left.
+        side: answers side prompts of chat pages; None if they are questions like any other.
     """
 
     name: str
@@ -55,6 +57,26 @@ class Preset:
     budget: Budget = field(default_factory=Budget)
     instructions: str = ""
     on_disconnect: OnDisconnect = "cancel"
+    side: Preset | None = None
+
+    def for_request(self, side: bool) -> Preset:
+        """Who answers.
+
+        Args:
+            side: the request is a side prompt.
+        """
+        return self.side if side and self.side is not None else self
+
+    def alone(self, model: str) -> Preset:
+        """A model of its pool that answers alone, without calls, and with the same budget.
+
+        Raises:
+            PoolError: there is no such model.
+        """
+        name = self.pool.model(model).name
+        return replace(
+            self, name=name, pool=self.pool.arranged([]), model=name, strategy=None, instructions="", side=None
+        )
 
 
 @dataclass(frozen=True)
@@ -100,6 +122,7 @@ class ServeSettings:
     Attributes:
         hosts: names under which it may be asked, beside those of this machine.
         origins: of pages that may ask, beside its own.
+        files: that say it: the settings file and the pool files.
     """
 
     presets: Mapping[str, Preset]
@@ -108,6 +131,7 @@ class ServeSettings:
     traces: Path | None = None
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
 
 
 def read_serve_settings(file: Path) -> ServeSettings:
@@ -119,7 +143,9 @@ def read_serve_settings(file: Path) -> ServeSettings:
     """
     data = read_document(file, error=UsageError)
     check_keys(str(file), data, ("presets", "keys", "limits", "traces", "hosts", "origins"), UsageError)
-    presets = {name: _preset(file, name, table) for name, table in _tables(file, data, "presets").items()}
+    presets: dict[str, Preset] = {}
+    for name, table in _tables(file, data, "presets").items():
+        _add(file, presets, _preset(file, name, table), _texts(file, table, "members"))
     if not presets:
         raise UsageError(f'{file}: there is no preset; add [presets.helper] with pool = "pool.toml"')
     traces = _value(str(file), data, "traces", str, None)
@@ -130,12 +156,28 @@ def read_serve_settings(file: Path) -> ServeSettings:
         file.parent / traces if traces is not None else None,
         _texts(file, data, "hosts"),
         _texts(file, data, "origins"),
+        tuple(dict.fromkeys([file, *(each.pool.file[0] for each in presets.values() if each.pool.file is not None)])),
     )
+
+
+def _add(file: Path, presets: dict[str, Preset], preset: Preset, members: Sequence[str]) -> None:
+    """Add a preset, and the models of its pool that are served alone."""
+    for made in (preset, *(_alone(file, preset, "members", member) for member in members)):
+        if made.name in presets:
+            raise UsageError(f"{file}: presets.{preset.name}: {made.name!r} is served already; name it once")
+        presets[made.name] = made
+
+
+def _alone(file: Path, preset: Preset, key: str, model: str) -> Preset:
+    try:
+        return preset.alone(model)
+    except ConcertinoError as error:
+        raise UsageError(f"{file}: presets.{preset.name}: {key}: {error}") from error
 
 
 def _preset(file: Path, name: str, table: Mapping[str, Any]) -> Preset:
     where = f"{file}: presets.{name}"
-    known = ("pool", "model", "strategy", "set", "budget", "instructions", "on_disconnect")
+    known = ("pool", "model", "strategy", "set", "budget", "instructions", "on_disconnect", "members", "side_model")
     check_keys(where, table, known, UsageError)
     pool_file = _value(where, table, "pool", str, None)
     pool = PoolChoice(file.parent / pool_file if pool_file is not None else None).open()
@@ -147,7 +189,7 @@ def _preset(file: Path, name: str, table: Mapping[str, Any]) -> Preset:
         pool.model(model)
     except ConcertinoError as error:
         raise UsageError(f"{where}: {error}") from error
-    return Preset(
+    preset = Preset(
         name,
         pool,
         model,
@@ -156,6 +198,8 @@ def _preset(file: Path, name: str, table: Mapping[str, Any]) -> Preset:
         _value(where, table, "instructions", str, ""),
         cast("OnDisconnect", left),
     )
+    side = _value(where, table, "side_model", str, None)
+    return preset if side is None else replace(preset, side=_alone(file, preset, "side_model", side))
 
 
 def _strategy(file: Path, where: str, table: Mapping[str, Any]) -> Strategy | None:

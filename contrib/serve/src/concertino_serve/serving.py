@@ -1,7 +1,8 @@
 """What all routes share: the settings, the keys, the runs, and how a request becomes a run.
 
 Invariant: a request that repeats one joins its run. That it repeats one is said by an idempotency key, or by the
-official client, which sends the same body again with a count.
+official client, which sends the same body again with a count. A request with answers for calls needs neither: the
+calls say it.
 """
 
 from __future__ import annotations
@@ -11,17 +12,20 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from starlette.requests import Request
 
 from .api_error import ApiError
+from .conversation_store import ConversationStore
 from .gate import read_body
 from .key_ring import KeyRing
 from .request_reader import Conversation
 from .request_record import Protocol, RequestRecord
-from .run_hub import RunHub, ServedRun, digest_of
+from .run_hub import RunHub, digest_of
 from .serve_settings import Preset, ServeSettings
+from .served_run import ServedRun
 
 Read = Callable[[dict[str, Any], str], tuple[dict[str, Any], Conversation]]
 """From a body and its owner to the fields of its record, and what is asked."""
@@ -36,11 +40,20 @@ class Serving:
         began: seconds since 1970.
     """
 
-    settings: ServeSettings
     ring: KeyRing
     hub: RunHub
     statuses: Counter[int] = field(default_factory=Counter)
     began: int = field(default_factory=lambda: int(time.time()))
+
+    @property
+    def settings(self) -> ServeSettings:
+        """Those that hold now; the presets may be swapped."""
+        return self.hub.settings
+
+    @cached_property
+    def conversations(self) -> ConversationStore:
+        """What clients keep beside their runs."""
+        return ConversationStore(self.hub.runs.store.folder)
 
     def owner(self, request: Request) -> str:
         """The client of a request.
@@ -87,7 +100,12 @@ class Serving:
             created=int(time.time()),
             **fields,
         )
-        return await self._joined(request, record, bool(key)) or await self.hub.begin(record, asked)
+        if asked.answers is not None:
+            return await self.hub.go_on(record, asked.answers)
+        joined = await self._joined(request, record, bool(key))
+        if joined is None and asked.blocked is not None:
+            raise asked.blocked
+        return joined or await self.hub.begin(record, asked, preset)
 
     async def _joined(self, request: Request, record: RequestRecord, named: bool) -> ServedRun | None:
         count = request.headers.get("x-stainless-retry-count", "0")

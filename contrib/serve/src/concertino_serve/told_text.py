@@ -11,12 +11,12 @@ Invariant: a piece is in the file before anybody is told it. A torn last line wa
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from concertino.core.private_files import open_private
 from concertino.traces.store import TOLD
+
+from .sealed_file import SealedLines, read_lines
 
 
 class ToldText:
@@ -28,7 +28,7 @@ class ToldText:
 
     def __init__(self, trace: Path) -> None:
         self.path = told_beside(trace)
-        self._fd: int | None = None
+        self._lines: SealedLines | None = None
 
     def add(self, after: int, text: str) -> None:
         """Keep a piece.
@@ -36,16 +36,15 @@ class ToldText:
         Raises:
             OSError: the disk is full or failing.
         """
-        if self._fd is None:
-            cut_torn_line(self.path)
-            self._fd = open_private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.write(self._fd, f'{{"n":{after},"text":{json.dumps(text)}}}\n'.encode())
+        if self._lines is None:
+            self._lines = SealedLines(self.path)
+        self._lines.add(f'{{"n":{after},"text":{json.dumps(text)}}}'.encode())
 
     def close(self) -> None:
         """Release the file."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        if self._lines is not None:
+            self._lines.close()
+            self._lines = None
 
 
 def told_beside(trace: Path) -> Path:
@@ -54,22 +53,11 @@ def told_beside(trace: Path) -> Path:
 
 
 def pieces_told(trace: Path) -> Iterator[tuple[int, str]]:
-    """The pieces, each with the number of the record after which it was told."""
-    try:
-        data = told_beside(trace).read_bytes()
-    except FileNotFoundError:
-        return
-    for line in data[: data.rfind(b"\n") + 1].splitlines():
+    """The pieces, each with the number of the record after which it was told.
+
+    Raises:
+        TraceError: the file is sealed with another key, or was changed.
+    """
+    for line in read_lines(told_beside(trace)):
         piece = json.loads(line)
         yield piece["n"], piece["text"]
-
-
-def cut_torn_line(path: Path) -> None:
-    """Take away what a kill left of a line."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return
-    whole = data.rfind(b"\n") + 1
-    if whole != len(data):
-        os.truncate(path, whole)

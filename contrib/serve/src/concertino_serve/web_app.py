@@ -5,6 +5,8 @@
     GET  /v1/responses/{id}, /v1/responses/{id}/input_items
     POST /v1/responses/{id}/cancel   DELETE /v1/responses/{id}
     GET  /, /static/{name}           GET  /v1/responses/{id}/trace
+    POST /v1/conversations           GET, POST, DELETE /v1/conversations/{id}
+    GET, POST /v1/conversations/{id}/items             GET, DELETE /v1/conversations/{id}/items/{item}
 
 Invariant: a route reads its request, asks the hub, and sends what a wire makes of the story; it decides nothing about a
 run.
@@ -23,7 +25,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from . import chat_page, response_routes
+from . import chat_page, conversation_routes, response_routes
 from .api_error import ApiError
 from .chat_routes import chat
 from .event_stream import JsonAnswer
@@ -33,6 +35,7 @@ from .run_hub import RunHub
 from .serve_settings import ServeSettings
 from .server_metrics import metrics_text
 from .serving import Serving
+from .settings_reload import SettingsReload
 
 logger = logger_of("serve")
 _Endpoint = Callable[[Serving, Request], Awaitable[ASGIApp]]
@@ -45,18 +48,21 @@ class Application(NamedTuple):
     serving: Serving
 
 
-def application_of(settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK) -> Application:
+def application_of(
+    settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK, *, reload_by_signal: bool = False
+) -> Application:
     """The server of some settings.
 
     Args:
         hosts: names under which it may be asked, beside those of the settings.
+        reload_by_signal: SIGHUP reads the settings file again, as a change of it does.
 
     Raises:
         UsageError: presets and keys do not fit together.
     """
     check_preset_budgets(settings.presets.values(), settings.keys)
     ring = KeyRing(settings.keys, settings.limits)
-    serving = Serving(settings, ring, RunHub(settings, ring))
+    serving = Serving(ring, RunHub(settings, ring))
     routes = [
         _route("/health", _health, serving),
         _route("/metrics", _metrics, serving),
@@ -68,6 +74,14 @@ def application_of(settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK) -
         _route("/v1/responses/{name}", response_routes.delete, serving, "DELETE"),
         _route("/v1/responses/{name}/cancel", response_routes.cancel, serving, "POST"),
         _route("/v1/responses/{name}/trace", chat_page.trace, serving),
+        _route("/v1/conversations", conversation_routes.create, serving, "POST"),
+        _route("/v1/conversations/{name}", conversation_routes.read, serving),
+        _route("/v1/conversations/{name}", conversation_routes.update, serving, "POST"),
+        _route("/v1/conversations/{name}", conversation_routes.delete, serving, "DELETE"),
+        _route("/v1/conversations/{name}/items", conversation_routes.items, serving),
+        _route("/v1/conversations/{name}/items", conversation_routes.add_items, serving, "POST"),
+        _route("/v1/conversations/{name}/items/{item}", conversation_routes.item, serving),
+        _route("/v1/conversations/{name}/items/{item}", conversation_routes.delete_item, serving, "DELETE"),
         _route("/", chat_page.page, serving),
         _route("/static/{name}", chat_page.page, serving),
         _route("/v1/responses/{name}/input_items", response_routes.input_items, serving),
@@ -78,12 +92,18 @@ def application_of(settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK) -
         if resumed := await serving.hub.open():
             logger.info("%s interrupted runs were resumed", resumed)
         try:
-            yield
+            async with _reloading(serving, reload_by_signal):
+                yield
         finally:
             await serving.hub.close()
 
     router = Router(routes, redirect_slashes=False, default=_nothing, lifespan=life)
     return Application(Gate(router, (*hosts, *settings.hosts), settings.origins, serving.statuses), serving)
+
+
+def _reloading(serving: Serving, by_signal: bool) -> contextlib.AbstractAsyncContextManager[None]:
+    files = serving.settings.files
+    return SettingsReload(serving, files[0]).watching(by_signal=by_signal) if files else contextlib.nullcontext()
 
 
 def _route(path: str, endpoint: _Endpoint, serving: Serving, method: str = "GET") -> Route:

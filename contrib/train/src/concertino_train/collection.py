@@ -10,17 +10,19 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import Model, Pool, Strategy, UsageError
 from concertino_bench import System
+from concertino_bench.runner import Evaluation, EvaluationOrigin
 
+from concertino_train.config.config import load_config
 from concertino_train.config.named import make_named, make_strategy
 from concertino_train.data.building import DataSet, SetSettings, make_set
-from concertino_train.data.collecting import RESULTS, collect
+from concertino_train.data.collecting import RESULTS, collect, evaluation_of
 from concertino_train.factories.pools import VariedPool, asked_with, draw_preference, make_pool, make_shortlist
 from concertino_train.factories.questions import make_budget, select_tasks, selections_of
 from concertino_train.running.progress import Reporter
@@ -68,13 +70,20 @@ class CollectionResult:
 
 
 def run_collection(
-    config: TrainConfig, *, output: str | Path | None = None, reporter: Reporter | None = None
+    config: TrainConfig,
+    *,
+    output: str | Path | None = None,
+    on: str = "",
+    env_from: Sequence[str] = (),
+    reporter: Reporter | None = None,
 ) -> CollectionResult:
     """Have the teacher work on tasks, and make a set of what it did.
 
     Args:
         config: the training.
         output: folder; that of the settings by default. `collected` and `set` are made in it.
+        on: where the runs happen: `local`, `local:4` (worker processes), or a place of a plugin, such as `ray`.
+        env_from: environment variables that worker processes are given beside harmless ones.
         reporter: what people see.
 
     Raises:
@@ -83,40 +92,27 @@ def run_collection(
     began, told = time.monotonic(), reporter or Reporter()
     home = Path(output or config.trainer.output)
     section, pool = config.data.collect, make_pool(config.pool)
-    strategy = make_strategy(section.strategy or config.rollout.strategy)
-    given = selections_of(section.tasks or config.tasks.train, "data.collect.tasks")
-    tasks = [_asked_for_users(each, config) for each in given]
 
     def progress(seen: Progress) -> None:
+        if told.total and seen.item is None:
+            return  # nothing but where the runs happen can be new
         if not told.total:
             told.begin("collect", seen.total, seen.done - seen.fresh, time.monotonic() - began)
         right, done = (sum(counts) for counts in zip(*seen.right.values(), strict=True))
         figures = {"success": right / done if done else 0.0, **_usd(seen)}
         told.step(seen.done, figures, show=seen.done == seen.total or seen.done % max(1, seen.total // 20) == 0)
 
-    teachers = [
-        System(
-            name,
-            strategy,
-            _leader(config, own, strategy),
-            shortlist=make_shortlist(config.pool),
-            prepare=functools.partial(_instead, own=own),
-        )
-        for name, own in pools_of(config, pool).items()
-    ]
     done = asyncio.run(
         collect(
-            teachers,
-            tasks,
+            _teachers(config, pool),
+            _tasks(config),
             pool,
             home / "collected",
-            samples=section.samples,
-            in_turn=in_turn(config),
-            temperatures=section.temperatures,
-            seed=config.trainer.seed,
-            budget=make_budget(config),
+            **_conditions(config),
             concurrency=section.concurrency,
-            max_usd=section.max_usd,
+            on=on,
+            env_from=env_from,
+            origin=EvaluationOrigin.of(made_again, settings=config.resolved()),
             on_progress=progress,
         )
     )
@@ -130,6 +126,17 @@ def run_collection(
     return CollectionResult(
         done.results, runs, done.right, done.missing, made.folder, len(made.examples), left, seconds
     )
+
+
+def made_again(settings: Mapping[str, Any]) -> tuple[Evaluation, Pool]:
+    """The evaluation that a collection is, and its pool, in a worker process.
+
+    Args:
+        settings: as `TrainConfig.resolved` gives them; who asked for the collection trusts them.
+    """
+    config = load_config(settings, check=False, trusted=True)
+    pool = make_pool(config.pool)
+    return evaluation_of(_teachers(config, pool), _tasks(config), **_conditions(config)), pool
 
 
 def build_set(config: TrainConfig, home: Path, *, pool: Pool | None = None) -> DataSet:
@@ -195,6 +202,37 @@ def pools_of(config: TrainConfig, pool: Pool | None = None) -> dict[str, Pool]:
         )
     varied = VariedPool(config.pool, config.trainer.seed)
     return {f"{TEACHER}-{number}": varied.draw(number)[0] for number in range(count)}
+
+
+def _tasks(config: TrainConfig) -> list[Selection]:
+    given = selections_of(config.data.collect.tasks or config.tasks.train, "data.collect.tasks")
+    return [_asked_for_users(each, config) for each in given]
+
+
+def _teachers(config: TrainConfig, pool: Pool) -> list[System]:
+    strategy = make_strategy(config.data.collect.strategy or config.rollout.strategy)
+    return [
+        System(
+            name,
+            strategy,
+            _leader(config, own, strategy),
+            shortlist=make_shortlist(config.pool),
+            prepare=functools.partial(_instead, own=own),
+        )
+        for name, own in pools_of(config, pool).items()
+    ]
+
+
+def _conditions(config: TrainConfig) -> dict[str, Any]:
+    section = config.data.collect
+    return {
+        "samples": section.samples,
+        "in_turn": in_turn(config),
+        "temperatures": section.temperatures,
+        "seed": config.trainer.seed,
+        "budget": make_budget(config),
+        "max_usd": section.max_usd,
+    }
 
 
 def _instead(pool: Pool, own: Pool) -> Pool:

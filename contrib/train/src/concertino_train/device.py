@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from concertino import UsageError
+
+from concertino_train.settings import Precision
+
+if TYPE_CHECKING:
+    import torch
+
+
+def computing_precision(asked: Precision, *, on_cpu: bool) -> Precision:
+    """What is computed in: what was asked for; of `auto`, bfloat16 on an accelerator and float32 on a CPU."""
+    if asked != "auto":
+        return asked
+    return "float32" if on_cpu else "bfloat16"
+
+
+def computing_in(asked: Precision, device: torch.device) -> contextlib.AbstractContextManager[object]:
+    """Compute in the precision of a training, and make 16 bits of each trained weight once and not in every pass."""
+    import torch
+
+    precision = computing_precision(asked, on_cpu=device.type == "cpu")
+    if precision == "float32":
+        return contextlib.nullcontext()
+    # Made 16-bit weights are kept until the outermost of these blocks is left. A trainer opens one for each pass, and
+    # in sampling each token is a pass: all weights would be read in 32 bits for it.
+    return torch.autocast(device.type, getattr(torch, precision))
 
 
 def check_device(device: str, asked: str) -> None:

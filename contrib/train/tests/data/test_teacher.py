@@ -12,6 +12,7 @@ from concertino_bench.reports import read_results
 from concertino_train.collection import pools_of, run_collection
 from concertino_train.config import TrainConfig, load_config
 from concertino_train.data import read_conversations
+from plain_results import plain_results
 
 SETTINGS: dict[str, Any] = {
     "name": "tiny",
@@ -77,3 +78,17 @@ def test_collecting_with_several_pools_goes_on_where_it_was(tmp_path: Path) -> N
 def test_several_pools_of_a_pool_that_never_varies_are_refused() -> None:
     with pytest.raises(UsageError, match=r"data\.collect\.pools=3: all would be the same; say in pool\.variation"):
         pools_of(load_config(SETTINGS, ["data.collect.pools=3"]))
+
+
+@pytest.mark.slow
+def test_worker_processes_collect_what_this_process_collects(tmp_path: Path) -> None:
+    """Pools that vary and a teacher that a function makes have no names; the settings make them again there."""
+    for on in ("local", "local:2"):
+        collected = run_collection(varied(), output=tmp_path / on, on=on)
+        assert (collected.missing, collected.right) == (0, collected.runs)
+    assert plain_results(tmp_path / "local:2/collected/results.jsonl") == plain_results(
+        tmp_path / "local/collected/results.jsonl"
+    )
+    assert [each.messages for each in read_conversations(tmp_path / "local:2" / "set")] == [
+        each.messages for each in read_conversations(tmp_path / "local" / "set")
+    ]

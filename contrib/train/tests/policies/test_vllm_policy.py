@@ -390,6 +390,70 @@ def test_a_server_that_says_done_and_keeps_the_old_weights_is_found_by_its_numbe
         made.generate(prompts(1))
 
 
+def test_a_server_of_others_that_was_started_anew_is_noticed_behind_the_batch_and_answers_nothing_until_an_update(
+    fake: Fake, policy: Callable[..., VLLMPolicy], folder: Path
+) -> None:
+    made = policy()
+    made.update(folder)
+    assert made.generate(prompts(2))
+    fake.version = "default"  # as vLLM says at its start
+    with pytest.raises(concertino_vllm.SwapError, match=r"given weights of version 1, and says that it has 'default'"):
+        made.generate(prompts(2))
+    asked = len(fake.asked)
+    with pytest.raises(concertino_vllm.VllmServerError, match=r"nothing answers: .*started anew"):
+        made.generate(prompts(2))
+    assert len(fake.asked) == asked
+    made.update(folder)
+    assert made.generate(prompts(2))
+
+
+def test_a_server_that_somebody_else_has_changed_is_noticed_by_who_gave_it_weights_and_followed_by_other_ranks(
+    fake: Fake, policy: Callable[..., VLLMPolicy], folder: Path
+) -> None:
+    fake.version = "4"
+    follows = policy()
+    assert follows.generate(prompts(1))
+    fake.version = "5"  # by the rank that leads
+    assert follows.generate(prompts(1))
+    fake.version = "3"
+    with pytest.raises(concertino_vllm.SwapError, match=r"version 5, and says that it has '3'"):
+        follows.generate(prompts(1))
+    leads = policy()
+    leads.update(folder)
+    fake.version = "9"
+    with pytest.raises(concertino_vllm.SwapError, match=r"version \d+, and says that it has '9'"):
+        leads.generate(prompts(1))
+
+
+def test_versions_count_the_updates_of_the_training_whatever_number_the_server_has(
+    fake: Fake, policy: Callable[..., VLLMPolicy], folder: Path
+) -> None:
+    fake.version = "40"
+    made = policy()
+    made.update(folder)
+    assert (made.version, fake.version) == (1, "41")
+    assert made.generate(prompts(1))
+    assert made.version == 1
+
+
+def test_at_the_begin_of_a_step_a_served_policy_has_the_version_of_the_steps_that_are_over(
+    fake: Fake, policy: Callable[..., VLLMPolicy], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from concertino_train.factories import learners
+
+    made, even = policy(), Even()
+    given: list[Any] = []
+    monkeypatch.setattr(made, "update", lambda state: given.append(sorted(state)))
+    learners._handing_over(even.module, made, folder)(8)
+    assert (made.version, given) == (7, [["sharp"]])
+    # Of several ranks, one gives the weights, and all count.
+    monkeypatch.setattr(learners, "wait_for_everyone", lambda: None)
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    learners._handing_over(even.module, made, folder)(9)
+    assert (made.version, len(given)) == (8, 1)
+
+
 def test_a_resting_server_gives_its_memory_back_and_gets_its_weights_before_its_cache(
     fake: Fake, policy: Callable[..., VLLMPolicy], folder: Path
 ) -> None:

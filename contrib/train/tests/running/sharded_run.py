@@ -50,6 +50,8 @@ def measured(step: int) -> dict[str, float]:
 def work(folder: Path) -> None:
     for kind in KINDS:
         reinforced(kind, folder / kind, "trainer.sharding=full")
+    ahead = ("trainer.sharding=full", "trainer.rl.max_staleness=1", "trainer.rl.steps=4")
+    reinforced("whole", folder / "ahead", *ahead)
     sft.taught(folder / "sft", evaluate=measured, **SUPERVISED)
     sft.taught(folder / "again", stop=lambda: True, **SUPERVISED)
     sft.taught(folder / "again", resume=True, **SUPERVISED)

@@ -13,11 +13,14 @@ import pytest
 from concertino import Pool, UsageError, tool
 from concertino.strategies.parallel_rounds import ParallelRounds
 from concertino_bench import Task
+from concertino_train.cli.dry_run import dry_run
+from concertino_train.cli.options import TrainingOptions
 from concertino_train.config import TrainConfig, load_config
 from concertino_train.policies import Prompt, ScriptedPolicy
 from concertino_train.rl import RlResult, run_rl, steps
 from concertino_train.rl.training import algorithm_of, check_rl
 from concertino_train.rollouts import Assignment, Rollout, RolloutEngine, TokenLimits
+from concertino_train.rollouts.engine import Player
 from concertino_train.rollouts.group_stream import GroupStream, StreamSettings
 
 Settings = Callable[..., TrainConfig]
@@ -259,3 +262,48 @@ def test_dynamic_sampling_cannot_be_done_ahead(tiny: Settings) -> None:
 def test_a_server_that_sleeps_while_the_model_is_updated_cannot_sample_then(tiny: Settings) -> None:
     with pytest.raises(UsageError, match=r"rollout\.server\.sleep"):
         check_rl(tiny("trainer.rl.max_staleness=1", "rollout.backend=vllm", "rollout.server.sleep=true"))
+
+
+def test_what_no_server_can_do_for_several_processes_is_refused_before_anything_is_loaded_and_by_a_dry_run(
+    tiny: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vllm, attached = "rollout.backend=vllm", "rollout.server.attach=http://127.0.0.1:8000"
+    check_rl(tiny(vllm))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    check_rl(tiny(vllm, attached))
+    for more, words in (
+        ((), r"name it: rollout\.server\.attach="),
+        ((attached, "model.adapter={rank: 2}"), r"model\.adapter=null"),
+        ((attached, "rollout.server.sleep=true"), "put the server to sleep"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            check_rl(tiny(vllm, *more))
+    monkeypatch.delenv("WORLD_SIZE")
+    for processes, refused in ((2, True), (1, False)):
+        given = TrainingOptions("toy", (), None, dry_run=True, live=None, as_json=True)
+        dry_run(tiny(vllm, f"trainer.processes={processes}"), "rl", given)
+        assert ("server.attach" in json.loads(capsys.readouterr().out)["refused"]) is refused
+
+
+def test_groups_that_end_before_they_have_begun_leave_no_run_open(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, begun = bench(staleness=2), list[Player]()
+    players = made.engine.players
+
+    def noted(*arguments: Any) -> list[list[Player]]:
+        found = players(*arguments)
+        begun.extend(player for group in found for player in group)
+        return found
+
+    async def fails(step: int) -> Any:
+        raise RuntimeError("at once")
+
+    monkeypatch.setattr(made.engine, "players", noted)
+    monkeypatch.setattr(made.stream, "_ripe", fails)
+    with pytest.raises(RuntimeError, match="at once"):
+        made.engine.wait(made.stream.take(1))
+    assert len(begun) == 12
+    for player in begun:
+        with pytest.raises(UsageError, match="is closed"):
+            player.run.fork("again")

@@ -88,6 +88,12 @@ def test_rewards_are_computed_again_from_what_was_written(whole: RlResult) -> No
     }
     written = [json.loads(line) for line in (home / "rewards.jsonl").read_text().splitlines()]
     assert again == {row["id"]: row["total"] for row in written}
+    # Advantages of a group add up to 0, and belong to turns that the policy wrote.
+    for group in {row["group"] for row in written}:
+        rows = [row for told in written if told["group"] == group for row in told["rows"]]
+        assert rows
+        assert sum(row["advantage"] for row in rows) == pytest.approx(0, abs=1e-4)
+        assert all(row["turns"] for row in rows)
     assert audit(groups, Reward.from_json(config.reward)).figures["episodes"] == 4
 
 

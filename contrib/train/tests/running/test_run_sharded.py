@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -51,6 +52,14 @@ def test_the_last_checkpoint_and_the_model_of_a_sharded_training_are_exported_al
     assert all(torch.equal(one[name], two[name]) for name in one)
     half = export(folder / kind / "checkpoints" / "checkpoint-2", tmp_path / "half", dtype="bfloat16")
     assert {value.dtype for value in weights(half.folder).values()} == {torch.bfloat16}
+
+
+def test_a_sharded_training_plays_groups_ahead_and_trains_nothing_that_is_too_old(folder: Path) -> None:
+    lines = [json.loads(line) for line in (folder / "ahead" / "metrics.jsonl").read_text().splitlines()]
+    ages = [line["ahead/staleness_max"] for line in lines if "ahead/staleness_max" in line]
+    assert (len(ages), min(ages), max(ages)) == (4, 0, 1)
+    assert {line["ahead/stale"] for line in lines if "ahead/stale" in line} == {0}
+    assert weights(folder / "ahead" / "model")
 
 
 def test_a_sharded_fine_tuning_ends_with_the_weights_of_one_process(folder: Path, tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ def test_episodes_of_a_step_are_written_with_their_rewards(tmp_path: Path, make:
         "r-1",
     ]
     rewards = [json.loads(line) for line in (home / "rewards.jsonl").read_text().splitlines()]
-    assert rewards[0] == {"id": "q-0", "total": 1, "components": {"correct": 1}}
+    assert rewards[0] == {"id": "q-0", "group": "q", "total": 1, "components": {"correct": 1}, "rows": []}
     writer.write(5, rollouts[:2], scored[:2])
     assert len((home / "rewards.jsonl").read_text().splitlines()) == 2
     assert len(list(home.iterdir())) == 4

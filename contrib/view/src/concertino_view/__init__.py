@@ -5,6 +5,8 @@
     run_list        the runs of a folder                   run_difference where two runs part
     view_server     the pages of a folder                  view_commands  the commands
     shown_texts     every text that leaves the package     run_page       one run as one file
+    training_record rewards, groups, advantages          replayed_end   how a run ends under another strategy
+    evaluation_list what flipped between two systems
     static          the scripts and the style sheet of the pages
 
 `write_page` is for programs. Importing this package imports none of the modules; the hook below imports the commands.

@@ -1,7 +1,9 @@
 """What one item holds, for the reader who opens it: titled sections of texts, in the order of its records.
 
 A section is `[title, text, marks]`; a mark is `[start, end, message]` and stands for a format issue at its place in the
-text. Invariant: marks are given only where the text is shown exactly as the model wrote it; else they are a section.
+text. A section of tokens has a fourth part, `{"read", "logprobs", "ids"}`. Invariants: marks are given only where the
+text is shown exactly as the model wrote it; else they are a section. Ids of tokens, which are the text in another form,
+are given only where nothing of the text is hidden.
 """
 
 from __future__ import annotations
@@ -55,12 +57,19 @@ def _reply(record: Record, texts: ShownTexts) -> Iterator[Section]:
         yield _section("reply", reply["text"], texts)
     if reply.get("tool_calls"):
         yield _section("reply, calls", reply["tool_calls"], texts)
-    sampled = reply.get("logprobs") or ()
-    if sampled:
-        lowest = min(sampled)
-        mean = sum(sampled) / len(sampled)
-        yield [f"{len(sampled)} sampled tokens", f"log-probability: mean {mean:.3f}, lowest {lowest:.3f}", []]
+    if reply.get("logprobs"):
+        yield _tokens(reply, texts)
     yield from _seen(record["observation"], texts)
+
+
+def _tokens(reply: Record, texts: ShownTexts) -> Section:
+    sampled = [round(float(value), 4) for value in reply["logprobs"]]
+    ids = reply.get("token_ids") or ()
+    told = {name: reply.get(name) for name in ("text", "reasoning", "tool_calls")}
+    shown = list(ids) if len(ids) == len(sampled) and texts.shows_all_of(told) else []
+    read = len(reply.get("prompt_token_ids") or ())
+    text = f"log-probability: mean {sum(sampled) / len(sampled):.3f}, lowest {min(sampled):.3f}"
+    return [f"{len(sampled)} sampled tokens", text, [], {"read": read, "logprobs": sampled, "ids": shown}]
 
 
 def _planned(record: Record, texts: ShownTexts, item_id: str) -> Iterator[Section]:

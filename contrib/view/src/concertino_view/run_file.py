@@ -19,6 +19,7 @@ from concertino.traces.records import nothing_yet, record_at, unpacked
 
 from .item_body import body_of
 from .run_fold import Item, RunFold
+from .training_record import training_of
 
 _MOST_NOTES = 20
 """Side files that are named as missing; further ones are counted."""
@@ -80,6 +81,8 @@ class RunFile:
             patch["head"]["notes"].append(f"The file is damaged: {damage}. What follows is missing here.")
         if self._unread > _MOST_NOTES:
             patch["head"]["notes"].append(f"{self._unread - _MOST_NOTES} more records have lost their side files.")
+        # A training writes it when the step is over, which is later than the run.
+        patch["head"]["training"] = training_of(self.path, self.fold.texts) if patch["head"]["over"] else None
         return patch
 
     def bodies(self, begin: int, end: int) -> list[list[Any]]:

@@ -34,8 +34,12 @@ class Item:
         started, ended: seconds since the run began; None as long as it has not.
         status: `waiting`, `running`, or one of the four.
         after: indexes of the calls that it waits for.
+        units, calls: of the budget, with everything below it, as `usd` and `tokens` are.
+        marks: what happened to it and when, in seconds since the run began: `retry`, `stall`, `approval`, `approved`,
+            `denied`.
         places: of its records in the trace.
         planned: place of its plan, which holds its arguments until it begins; -1 afterwards.
+        arguments: of a call that has not begun; a label is made of them when it is shown.
         version: number of records when it last changed.
     """
 
@@ -53,16 +57,22 @@ class Item:
     note: str = ""
     usd: float = 0.0
     tokens: int = 0
-    retries: int = 0
+    units: float = 0.0
+    calls: int = 0
+    marks: list[tuple[str, float]] = field(default_factory=list)
     after: list[int] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
     planned: int = -1
+    arguments: Any = None
     version: int = 0
 
-    def to_row(self) -> list[Any]:
+    def to_row(self, texts: ShownTexts) -> list[Any]:
         """In the order that `run_data.js` reads."""
+        if self.arguments is not None:
+            self.label, self.arguments = texts.arguments(self.arguments), None
         begun = [self.parent, self.round, self.started, self.ended, self.status]
-        told = [self.label, self.error, self.note, round(self.usd, 8), self.tokens, self.retries, self.after]
+        used = [round(self.usd, 8), self.tokens, self.units, self.calls]
+        told = [self.label, self.error, self.note, *used, self.after, [mark for pair in self.marks for mark in pair]]
         return [self.index, self.id, self.name, self.kind, *begun, *told]
 
 
@@ -95,6 +105,7 @@ class RunFold:
         self._changed: dict[int, None] = {}
         self._rounds: dict[int, Round] = {}
         self._round = 1
+        self._latest = 0.0
         self._request: Item | None = None
 
     def apply(self, record: Record) -> None:
@@ -103,6 +114,9 @@ class RunFold:
         self.count += 1
         take = _TAKE.get(record["t"])
         if take is not None:
+            if record["t"] != "run":
+                seen = record["observation"] if record["t"] == "reply" else record
+                self._latest = max(self._latest, seen.get("ended", seen.get("at", 0.0)))
             take(self, record)
 
     def item(self, call_id: str) -> Item | None:
@@ -164,9 +178,10 @@ class RunFold:
             self._change(self._request)
         for call in record["calls"]:
             item = self._known({**call, "id": f"{number}.{call['id']}"})
-            item.round, item.label = number, self.texts.arguments(call["arguments"])
+            item.round = number
             # One that was begun before its round was written out has a record of its arguments.
-            item.planned = -1 if item.places else self.count - 1
+            if not item.places:
+                item.planned, item.arguments = self.count - 1, call["arguments"]
             self._change(item)
         for edge in (edges for plan in plans_of([record]).values() for edges in plan_edges(plan)):
             before, then = self._ids[f"{number}.{edge.source}"], self._ids[f"{number}.{edge.target}"]
@@ -177,7 +192,8 @@ class RunFold:
     def _intent(self, record: Record) -> None:
         item = self._touched(record, record["kind"])
         item.started, item.ended, item.status, item.planned = record["at"], None, "running", -1
-        item.label = self.texts.arguments(record.get("arguments"))
+        # As they were run. Nothing is made of those of the plan, which most often are the same.
+        item.label, item.arguments = self.texts.arguments(record.get("arguments")), None
 
     def _result(self, record: Record) -> None:
         item = self._touched(record)
@@ -192,23 +208,26 @@ class RunFold:
         usage, error = seen.get("usage", {}), seen.get("error")
         item.usd = usage.get("usd", 0.0)
         item.tokens = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
+        item.units, item.calls = usage.get("units", 0), usage.get("calls", 0)
         item.error = self.texts.line(f"{error['code']}: {error['message']}") if error else ""
         item.note = "recorded" if seen.get("replayed") else ""
+        item.marks = [(kind, min(at, seen["ended"])) for kind, at in item.marks]
 
     def _noted(self, record: Record) -> None:
         """Something about an item that goes on."""
         if record["id"] not in self._ids:
             return  # attachments of the question
         item = self._touched(record)
-        match record["t"]:
-            case "retry":
-                item.retries += 1
-            case "stall":
-                item.note = "stalled"
-            case "approval":
-                item.note = WAITS_FOR_A_PERSON
-            case "decision":
-                item.note = "approved" if record["approved"] else "denied"
+        kind = record["t"]
+        if kind == "decision":
+            kind = "approved" if record["approved"] else "denied"
+        if kind == "approval":
+            item.note = WAITS_FOR_A_PERSON
+        elif kind in ("approved", "denied"):
+            item.note = ""
+        if kind != "attach":
+            # Records of repeated attempts and stalls hold no time, but they stand where they happened.
+            item.marks.append((kind, max(record.get("at", self._latest), item.started or 0.0)))
 
     # -- for the page ------------------------------------------------------------------------------------------------
 
@@ -220,7 +239,7 @@ class RunFold:
                 break
             changed.append(self.items[index])
         changed.sort(key=lambda item: item.index)
-        return {"version": self.count, "head": self.head(), "items": [item.to_row() for item in changed]}
+        return {"version": self.count, "head": self.head(), "items": [item.to_row(self.texts) for item in changed]}
 
     def head(self) -> dict[str, Any]:
         """Everything that is not an item."""

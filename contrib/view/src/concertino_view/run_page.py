@@ -22,7 +22,20 @@ from concertino.core.private_files import open_private
 
 from .run_file import RunFile
 
-_MODULES = ("page_parts", "run_data", "row_list", "timeline", "item_detail", "run_view", "file_main")
+_MODULES = (
+    "page_parts",
+    "run_data",
+    "row_list",
+    "budget_lines",
+    "timeline",
+    "token_strip",
+    "reward_table",
+    "item_detail",
+    "round_graph",
+    "graph_view",
+    "run_view",
+    "file_main",
+)
 """In an order in which each stands after those that it imports."""
 _BLOCK = 200
 """Items whose bodies are read together."""

@@ -33,6 +33,10 @@ class ShownTexts:
         more = len(value) - LONGEST
         return shown if more <= 0 else f"{shown.rstrip('…')}\n… and {more:,} more characters"
 
+    def shows_all_of(self, value: Any) -> bool:
+        """Whether nothing of plain JSON data is hidden or cut."""
+        return bool(self._whole.value(value) == value)
+
     def line(self, value: Any) -> str:
         """The begin of a text, on one line."""
         return one_line(self._brief.text(value if isinstance(value, str) else str(value)), _LINE)

@@ -55,20 +55,31 @@ def html_command(trace: str, output: Path | None, folder: Path | None, as_json: 
 @click.command("view")
 @click.argument("folder", type=_FOLDER, required=False)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="By default a free one.")
+@click.option(
+    "--results",
+    multiple=True,
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    metavar="FILE",
+    help="Results of `concertino bench run`: what flipped between two systems. Several may be given.",
+)
+@click.option("--replay", "replays", is_flag=True, help="Let pages replay runs under another strategy.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @common_options
-def view_command(folder: Path | None, port: int, opens: bool, as_json: bool) -> None:
+def view_command(
+    folder: Path | None, port: int, results: tuple[Path, ...], replays: bool, opens: bool, as_json: bool
+) -> None:
     """Look at the runs of a FOLDER in a browser, by default those of the settings, until Ctrl-C.
 
     The page is for this machine and for whoever has the printed address. It follows runs that are under way, and
-    compares two. It changes nothing.
+    compares two. It changes nothing. With --replay, the page of a run says how it would have ended under another
+    strategy or other settings: from its trace alone, so nothing is asked, called or spent.
 
     JSON: {"address", "folder"}
     """
     from .view_server import ViewServer
 
     try:
-        server = ViewServer(folder, port)
+        server = ViewServer(folder, port, replays, results)
     except OSError as error:
         raise UsageError(f"--port {port}: cannot be used: {error.strerror}; leave it out for a free one") from error
     if as_json:

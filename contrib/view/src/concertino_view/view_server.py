@@ -2,7 +2,8 @@
 
 Invariants: it listens on 127.0.0.1 alone and answers only requests for that address (a foreign name that leads here is
 refused), and only with the key; a run is found among the files of the folder, never by a path that a request names; it
-changes nothing; no error of one request ends it.
+changes nothing; it computes nothing for a page but what it shows, unless it was started with the right to replay, and
+then only for its own page, one at a time; no error of one request ends it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import secrets
 import threading
 import time
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,11 +21,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from concertino.core.errors import TraceError
+from concertino.core.errors import TraceError, UsageError
 from concertino.core.logs import logger_of
 from concertino.traces import TraceStore
 from concertino.traces.sink import SUFFIX
 
+from .evaluation_list import EvaluationList
+from .replayed_end import known_strategies, replayed_end
 from .run_difference import comparison
 from .run_file import RunFile
 from .run_list import RunList
@@ -37,6 +41,8 @@ _MOST_FOLLOWED = 64
 _MOST_OPEN = 8
 """Traces whose folds are kept."""
 _MOST_BODIES = 200
+_MOST_ASKED = 4096
+"""Bytes of the body of a request."""
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
@@ -62,15 +68,23 @@ class ViewServer(ThreadingHTTPServer):
     Args:
         folder: of traces; None for that of the settings.
         port: 0 for a free one.
+        replays: whether its pages may have runs replayed.
+        results: results files of evaluations, whose systems are compared.
 
     Raises:
         OSError: the port is taken.
+        UsageError: a results file cannot be read.
     """
 
     daemon_threads = True
 
-    def __init__(self, folder: Path | None = None, port: int = 0) -> None:
+    def __init__(
+        self, folder: Path | None = None, port: int = 0, replays: bool = False, results: Sequence[Path] = ()
+    ) -> None:
         self.store = TraceStore(folder)
+        self.evaluations = EvaluationList(results)
+        self.replays = replays
+        self.replaying = threading.BoundedSemaphore(1)
         self.list = RunList(self.store)
         self.key = secrets.token_urlsafe(24)
         self.followers = threading.BoundedSemaphore(_MOST_FOLLOWED)
@@ -92,6 +106,7 @@ class ViewServer(ThreadingHTTPServer):
         """
         # The name is compared with those of files, and never made into a path.
         path = next((each for each in self.store.paths() if each.name == name + SUFFIX), None)
+        path = path or self.evaluations.trace(name)
         if path is None:
             raise Refused(HTTPStatus.NOT_FOUND, "there is no such run in the folder")
         with self._lock:
@@ -124,8 +139,16 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 60
 
     def do_GET(self) -> None:
+        self._guarded(self._answer)
+
+    def do_POST(self) -> None:
+        # Whatever is wrong with it, nothing of its body is taken for the next request.
+        self.close_connection = True
+        self._guarded(self._replay)
+
+    def _guarded(self, answer: Callable[[], None]) -> None:
         try:
-            self._answer()
+            answer()
         except Refused as refused:
             self._send(json.dumps({"error": str(refused)}).encode(), "application/json", refused.status)
         except (BrokenPipeError, ConnectionResetError):
@@ -141,21 +164,36 @@ class _Handler(BaseHTTPRequestHandler):
             return
         head, *parts = [unquote(part) for part in url.path.split("/")[1:]]
         match head, *parts:
-            case ("" | "compare",) | ("run", _):
+            case ("" | "compare" | "evaluations",) | ("run", _):
                 self._send(_SHELL, "text/html; charset=utf-8")
             case "static", name:
                 self._static(name)
-            case "api", "runs":
-                self._json(
-                    {
-                        "folder": self.server.store.folder.name,
-                        "runs": self.server.list.rows(_number(query, "most", 200)),
-                    }
-                )
-            case "api", "compare":
-                self._json(comparison(*(self.server.run_of(query.get(each, "")) for each in ("a", "b"))))
-            case "api", "runs", name, what:
-                self._run(self.server.run_of(name), what, query)
+            case "api", *_:
+                self._data(parts, query)
+            case _:
+                raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
+
+    def _data(self, parts: list[str], query: dict[str, str]) -> None:
+        """Answer what a script of a page asks for."""
+        server = self.server
+        match parts:
+            case ["runs"]:
+                rows = server.list.rows(_number(query, "most", 200))
+                evaluations = len(server.evaluations.files)
+                self._json({"folder": server.store.folder.name, "runs": rows, "evaluations": evaluations})
+            case ["replay"]:
+                self._json({"strategies": known_strategies() if server.replays else []})
+            case ["evaluations"]:
+                self._json(server.evaluations.arms())
+            case ["flips"]:
+                found = server.evaluations.flips(_number(query, "a", 0), _number(query, "b", 1))
+                if found is None:
+                    raise Refused(HTTPStatus.NOT_FOUND, "there is no such evaluation")
+                self._json(found)
+            case ["compare"]:
+                self._json(comparison(*(server.run_of(query.get(each, "")) for each in ("a", "b"))))
+            case ["runs", name, what]:
+                self._run(server.run_of(name), what, query)
             case _:
                 raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
 
@@ -195,6 +233,45 @@ class _Handler(BaseHTTPRequestHandler):
                 self._follow(run, int(self.headers.get("Last-Event-ID") or _number(query, "from", 0)))
             case _:
                 raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
+
+    def _replay(self) -> None:
+        """Replay a run, for a page of this server alone: a page of another site can neither ask nor read the answer."""
+        url = urlsplit(self.path)
+        head, *parts = [unquote(part) for part in url.path.split("/")[1:]]
+        if not self._admits(url.path, {}):
+            return
+        port = self.server.server_port
+        if self.headers.get_all("Origin") not in ([f"http://127.0.0.1:{port}"], [f"http://localhost:{port}"]):
+            raise Refused(HTTPStatus.FORBIDDEN, "another page asks; open the address yourself")
+        if (head, *parts[:1], *parts[2:]) != ("api", "runs", "replay"):
+            raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
+        if not self.server.replays:
+            raise Refused(HTTPStatus.FORBIDDEN, "this server does not replay; start it with: concertino view --replay")
+        asked = self._asked()
+        run = self.server.run_of(parts[1])
+        if not self.server.replaying.acquire(blocking=False):
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "another run is being replayed; try again")
+        try:
+            self._json(replayed_end(run, asked["strategy"], asked["settings"]))
+        except (TraceError, UsageError) as error:
+            raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, run.fold.texts.text(str(error))) from error
+        finally:
+            self.server.replaying.release()
+
+    def _asked(self) -> dict[str, Any]:
+        """The body of a request: the name of a strategy, and settings."""
+        length = self.headers.get("Content-Length", "")
+        kind = self.headers.get("Content-Type", "")
+        if kind != "application/json" or not (length.isascii() and length.isdigit()) or int(length[:9]) > _MOST_ASKED:
+            raise Refused(HTTPStatus.BAD_REQUEST, f"expected JSON of at most {_MOST_ASKED} bytes")
+        try:
+            asked = json.loads(self.rfile.read(int(length[:9])))
+        except (ValueError, RecursionError) as error:
+            raise Refused(HTTPStatus.BAD_REQUEST, "the body is not JSON") from error
+        match asked:
+            case {"strategy": str(), "settings": dict()}:
+                return dict(asked)
+        raise Refused(HTTPStatus.BAD_REQUEST, 'expected {"strategy": a text, "settings": {name: value}}')
 
     def _follow(self, run: RunFile, since: int) -> None:
         """Tell of every change, until the run is over or the page goes away. The id is the number of records."""

@@ -1,25 +1,31 @@
 """`search/tools`: which of ten thousand tools a question needs, by the words of their names, cards and arguments.
 
 A question often needs several tools, and one ranking of all its words is led by the part that speaks longest. So it is
-cut into clauses. Each clause ranks the tools by BM25 over their fields, with the words of the whole question as its
-context, and the clauses share the places.
+cut into clauses. Each clause scores the tools by BM25 over their fields, with the words of the whole question as its
+context; a tool counts as much as it does for the clause that it suits best.
 
-Invariant: what a card says moves its own tool, and hardly another one: the order of the others changes only where the
-words that it holds become less rare by it.
+Invariant: what a card says moves its own tool and no other one. How rare a word is, is told by the names of tools and
+arguments, never by cards; and no score depends on the scores of other tools.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from concertino import RankingEntry
 
+from .function_words import FUNCTION_WORDS
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from .index.bm25 import Bm25
 
     Row = npt.NDArray[np.floating[Any]]
 
@@ -27,25 +33,23 @@ _CARD = 600
 """Characters of a card that are indexed: what it is for stands at its beginning, and a longer one must not gain."""
 _NAME_WORDS = 12
 """Words of a name that are indexed."""
-_WEIGHTS = {"name": 6, "provider": 4, "card": 2, "arguments": 1, "answered": 2}
+_WEIGHTS = {"name": 3, "provider": 1, "card": 1, "arguments": 1, "answered": 1}
 """How often a word of a field counts."""
-_K1, _B = 2.4, 0.5
-"""BM25's, for counts that are weighted so: 1.2 where a word of the card counts once."""
-_CONTEXT = 0.3
+_K1, _B, _LENGTH = 5.0, 0.5, 80.0
+"""BM25's, for counts that are weighted so. The length is a constant: the mean of a pool depends on all of its cards."""
+_MANY = 10_000
+"""Tools of a pool, for how rare a word is; a constant for the same reason."""
+_CONTEXT = 0.6
 """What the words of the whole question add to the score of a clause."""
 _BALANCE = 0.3
-"""0: the best tools of each clause count alike; 1: they count as much as their scores."""
-_LEAST_SHARE = 2
-"""Places of a clause at least; with one, the best tool of a clause would set its measure alone."""
-_CANDIDATES = 20
-"""Places of a clause that are looked at beyond those that are wanted."""
+"""0: clauses of frequent words count as much as those of rare ones; 1: they count as much as their words weigh."""
+_LEADING = 2
+"""Rarest words of a clause by which its scores are measured: few tools hold more of them."""
 _CLAUSES = 40
 _QUESTION = 8_000
 """Characters of a question that are read."""
 _ANSWERED = 40
 """Earlier questions of one tool that are indexed."""
-_RANK = 60
-"""How much less the first ranks stand out where rankings are fused (Cormack, Clarke and Büttcher, 2009)."""
 
 _CUTS = re.compile(r"(?<=[.?!;])\s+|,\s+|;|:\s|\n|—|[。；，、]|\b(?:and|then|also|plus)\b", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -90,19 +94,35 @@ class ToolIndex:
         from .index.bm25 import Bm25
 
         self._terms = analyser("english")
+        self._aside = frozenset(chain.from_iterable(map(self._terms, FUNCTION_WORDS)))
         self._entries = entries
-        self._encode = encode
+        self._named = Counter(chain.from_iterable(map(self._names, entries)))
         words = [self._words(entry) for entry in entries]
-        self._bm25 = Bm25.build(words, k1=_K1, b=_B, variant="lucene") if any(words) else None
+        self._bm25: Bm25 | None = None
+        if any(words):
+            self._bm25 = Bm25.build(words, k1=_K1, b=_B, variant="lucene", length=_LENGTH, weight=self._rarity)
+        self._encode = encode
         self._vectors = None if encode is None else _unit(encode([_shown(entry) for entry in entries]))
 
     def search(self, question: str, most: int) -> list[str]:
         """At most so many names, best first; those that share no word with the question are left out."""
+        import numpy as np
+
         question = question[:_QUESTION]
-        found = self._by_words(question, most)
+        values = self._by_words(question)
         if self._vectors is not None and self._encode is not None:
-            found = self._fused(question, found, most)
-        return [self._entries[place].name for place in found]
+            # Sums of values, and no fusion of ranks, in which one tool moves others (Bruch, Gai and Ingber, 2023).
+            values = values + np.maximum(self._vectors @ _unit(self._encode([question]))[0], 0)
+        best = (-values).argsort(kind="stable")[:most]
+        return [self._entries[place].name for place in best[values[best] > 0].tolist()]
+
+    def _rarity(self, term: str) -> float:
+        """How much a word tells: the more, the fewer tools are named by it."""
+        return math.log(1 + _MANY / (max(1, self._named[term]) + 0.5))
+
+    def _names(self, entry: RankingEntry) -> set[str]:
+        """The terms of its names."""
+        return set(self._terms(apart(f"{entry.name} {' '.join(entry.arguments)}")))
 
     def _words(self, entry: RankingEntry) -> list[str]:
         """The terms of a tool, each as often as its field weighs."""
@@ -116,35 +136,29 @@ class ToolIndex:
         }
         return [term for field, text in fields.items() if text for term in self._terms(text) * _WEIGHTS[field]]
 
-    def _by_words(self, question: str, most: int) -> list[int]:
-        """Places of tools, best first."""
+    def _by_words(self, question: str) -> Row:
+        """A value for each tool, 0 for one that shares no word with the question."""
         import numpy as np
 
+        none = np.zeros(len(self._entries))
         if self._bm25 is None or not question.strip():
-            return []
+            return none
         parts = [list(dict.fromkeys(self._terms(part))) for part in clauses(question)]
+        # What people say around what they want is in many cards, and in no name that would tell how frequent it is.
+        parts = [[term for term in part if term not in self._aside] for part in parts]
+        parts = [part for part in parts if part]
+        if not parts:
+            return none
         whole = list(dict.fromkeys(chain.from_iterable(parts)))
-        *rows, context = self._bm25.scores([*(part for part in parts if part), whole])[:, : len(self._entries)]
-        claims = np.array([row for row in rows if row.any()])
-        if not len(claims):
-            return []
-        claims = claims + _CONTEXT * context
-        wanted = min(most + _CANDIDATES, claims.shape[1])
-        near = np.unique(np.concatenate([np.argpartition(-row, wanted - 1)[:wanted] for row in claims]))
-        return _shared_out(claims[:, near], near, most)
+        *rows, context = self._bm25.scores([*parts, whole])[:, : len(self._entries)]
+        measures = np.array([self._measure(part) for part in parts]) + _CONTEXT * self._measure(whole)
+        scale = measures ** (_BALANCE - 1)
+        claims = [(row + _CONTEXT * context) * factor for row, factor in zip(rows, scale, strict=True) if row.any()]
+        return np.max(claims, axis=0, initial=0.0) if claims else none
 
-    def _fused(self, question: str, found: Sequence[int], most: int) -> list[int]:
-        """Both rankings in one, by their ranks."""
-        import numpy as np
-
-        assert self._encode is not None
-        assert self._vectors is not None
-        near = (self._vectors @ _unit(self._encode([question]))[0]).argsort()[::-1][: 2 * most]
-        scores: dict[int, float] = {}
-        for ranking in (list(found), np.asarray(near).tolist()):
-            for rank, place in enumerate(ranking, start=1):
-                scores[place] = scores.get(place, 0.0) + 1 / (_RANK + rank)
-        return sorted(scores, key=lambda place: -scores[place])[:most]
+    def _measure(self, terms: Iterable[str]) -> float:
+        """What the rarest words of a clause weigh together."""
+        return sum(sorted(map(self._rarity, terms))[-_LEADING:])
 
 
 def clauses(question: str) -> list[str]:
@@ -157,39 +171,6 @@ def clauses(question: str) -> list[str]:
 def apart(name: str) -> str:
     """The words of a name: `getUserByID`, `get_user` and `get-user` alike."""
     return _JOINTS.sub(" ", _CAMEL.sub(" ", name))
-
-
-def _shared_out(claims: Row, places: npt.NDArray[Any], most: int) -> list[int]:
-    """Places of tools, best first, so that each clause gets about as many as the others.
-
-    Each clause measures its scores by the last one that its share of the places reaches. Tools that reach it in more
-    than half of the clauses, such as a card that holds every word, are found like all others and set no measure.
-
-    Args:
-        claims: a row of scores per clause, a column per tool.
-        places: of the tools.
-    """
-
-    share = max(_LEAST_SHARE, round(most / len(claims)))
-    measure = _measure(claims, share)
-    everywhere = (claims >= measure).sum(axis=0) > max(2, len(claims) / 2)
-    if everywhere.any() and not everywhere.all():
-        measure = _measure(claims[:, ~everywhere], share)
-    values = (claims / measure * measure**_BALANCE).max(axis=0)
-    best = (-values).argsort(kind="stable")[:most]
-    found: list[int] = places[best[values[best] > 0]].tolist()
-    return found
-
-
-def _measure(claims: Row, share: int) -> Row:
-    """For each clause the score of that rank; where fewer have one, the least; where none has, 1."""
-    import numpy as np
-
-    rank = min(share, claims.shape[1])
-    least = np.where(claims > 0, claims, np.inf).min(axis=1)
-    measure = np.maximum(np.partition(claims, -rank, axis=1)[:, -rank], least)
-    kept: Row = np.where(np.isfinite(measure), measure, 1.0)[:, None]
-    return kept
 
 
 def _shown(entry: RankingEntry) -> str:

@@ -18,6 +18,7 @@ from concertino.cli.options import common_options
 from concertino.cli.output import write_json
 from concertino.cli.terminal import say, say_json
 
+from .node_rows import node_json, node_summary, node_table
 from .place_options import place_options
 from .progress import ProgressLine
 
@@ -110,9 +111,11 @@ def run_command(
     with another --on. Worker processes get no keys but those named by --env.
 
     JSON: {"file", "items", "total", "missing", "stopped", "seconds", "usd", "broken",
-    "systems": {NAME: {"right", "done"}}, "counterfactuals": [{"system", "change", "same", "items"}]}
+    "systems": {NAME: {"right", "done"}}, "counterfactuals": [{"system", "change", "same", "items"}],
+    "nodes": [{"node", "host", "state", "workers", "running", "done", "lost", "silent"}]}
 
-    `usd` is null where a price is unknown. Ends with status 1 if items are missing or a system broke.
+    `usd` is null where a price is unknown. `nodes` are worker processes, or nodes of a cluster. Ends with status 1 if
+    items are missing or a system broke.
     """
     from concertino_bench.runner.evaluator import evaluate
     from concertino_bench.tasks.installed import installed_graders
@@ -347,7 +350,8 @@ class EvaluationProgress(ProgressLine):
     def __call__(self, progress: Progress) -> None:
         """Show it; the end only on a terminal, since a summary follows."""
         self.last = progress
-        self.show(progress_line(progress), now=self.terminal and progress.done == progress.total)
+        nodes, over = node_table(progress.nodes), progress.done == progress.total
+        self.show(progress_line(progress), below=nodes if self.terminal else (), now=self.terminal and over)
 
 
 def progress_line(progress: Progress) -> str:
@@ -359,6 +363,8 @@ def progress_line(progress: Progress) -> str:
     if progress.eta is not None and progress.done < progress.total:
         minutes, seconds = divmod(round(progress.eta), 60)
         parts.append(f"{minutes}:{seconds:02d} left")
+    if progress.nodes:
+        parts.append(f"on {node_summary(progress.nodes)}")
     return "  ".join(parts)
 
 
@@ -396,6 +402,7 @@ def _tell(outcome: Outcome, shown: EvaluationProgress, seconds: float, as_json: 
             "systems": {name: {"right": counts[0], "done": counts[1]} for name, counts in right.items()},
             "counterfactuals": [each._asdict() for each in followed(outcome.items)],
             "broken": {name: count for name, (count, _, _) in broken_of(outcome).items()},
+            "nodes": node_json(last.nodes if last is not None else ()),
         }
         say_json(summary)
     else:

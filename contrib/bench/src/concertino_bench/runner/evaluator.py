@@ -9,18 +9,19 @@ no others. The first item that cannot be written stops everything.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
 import concertino as ct
-from concertino.rollouts import Rollouts, RunOrder, check_place, open_rollouts
+from concertino.rollouts import NodeHealth, Rollouts, RunOrder, check_place, open_rollouts
 from concertino.schema import suggestion
 
 from concertino_bench.tasks.grade import Grader, Verdict
@@ -29,9 +30,13 @@ from concertino_bench.tasks.system import System
 from concertino_bench.tasks.task import Task, TaskSet
 
 from .evaluation import Evaluation
+from .evaluation_origin import EvaluationOrigin
 from .item_work import ItemWork, item_of, order_of
 from .results_file import ResultsFile
 from .services import choose_graders, grading_pool
+
+_LOOK = 1.0
+"""Seconds between two looks at the nodes."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +48,10 @@ class Progress:
         fresh: items that this process did.
         right: by system, right and done items.
         usd: spent so far, grading included, earlier processes included; what has no price is not in it.
-        unpriced: requests so far whose price is unknown.
         seconds: since this process began.
         item: the item that was done just now.
+        unpriced: requests so far whose price is unknown.
+        nodes: what is seen of the worker processes or nodes that the runs happen on; none in this process.
     """
 
     done: int
@@ -56,6 +62,7 @@ class Progress:
     seconds: float
     item: Item | None = None
     unpriced: int = 0
+    nodes: Sequence[NodeHealth] = ()
 
     @property
     def eta(self) -> float | None:
@@ -98,6 +105,7 @@ async def evaluate(
     tasks: Sequence[tuple[Task, TaskSet]] | None = None,
     on: str = "",
     env_from: Sequence[str] = (),
+    origin: EvaluationOrigin | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:
     """Run an evaluation, or continue it.
@@ -114,6 +122,8 @@ async def evaluate(
         on: where the runs happen, `local` or `local:4` (worker processes), or a place of a plugin, such as `ray`; in
             this process by default.
         env_from: environment variables that worker processes are given beside harmless ones.
+        origin: how worker processes make evaluation and pool again, where these hold objects that have no name.
+        on_progress: told after every item; and every second where runs happen elsewhere, then without an item.
 
     Raises:
         UsageError: a task set cannot be read, tasks, systems, graders and pool do not fit together, or the file belongs
@@ -155,11 +165,12 @@ async def evaluate(
         executor,
         concurrency,
         chosen,
+        origin,
     )
     async with open_rollouts(on, work, slots=concurrency, env_from=env_from) as rollouts:
         work.check_beginnings(tasks)
         with ResultsFile(out, header, tuple(redo)) as file:
-            return await _Runner(evaluation, file, on_progress).run(tasks, rollouts)
+            return await _Runner(evaluation, file, rollouts, on_progress).run(tasks)
 
 
 def check_evaluation(
@@ -183,6 +194,7 @@ def check_evaluation(
 class _Runner:
     evaluation: Evaluation
     file: ResultsFile
+    rollouts: Rollouts
     on_progress: Callable[[Progress], None] | None
     total: int = 0
     stopped: str = ""
@@ -191,7 +203,7 @@ class _Runner:
     fresh: int = 0
     began: float = 0.0
 
-    async def run(self, tasks: Sequence[tuple[Task, TaskSet]], rollouts: Rollouts) -> Outcome:
+    async def run(self, tasks: Sequence[tuple[Task, TaskSet]]) -> Outcome:
         self.began = time.monotonic()
         of = self.evaluation
         self.total = sum(len(of.systems_of(place)) for place in range(len(tasks))) * of.samples
@@ -200,7 +212,7 @@ class _Runner:
         for item in self.file.items.values():
             self._count(item)
         self._tell(None)
-        async with contextlib.aclosing(rollouts.submit(self._orders(tasks))) as results:
+        async with self._watched(), contextlib.aclosing(self.rollouts.submit(self._orders(tasks))) as results:
             async for result in results:
                 key, task = self.ordered.pop(result.id)
                 item = item_of(result) or Item.of_failure(key, task, result.detail)
@@ -210,6 +222,23 @@ class _Runner:
                 self._count(item)
                 self._tell(item)
         return Outcome(self.file.path, list(self.file.items.values()), self.total, self.stopped)
+
+    @contextlib.asynccontextmanager
+    async def _watched(self) -> AsyncIterator[None]:
+        """Tell how far it is also while no item ends, for nodes come and go."""
+
+        async def watch() -> None:
+            while True:
+                await asyncio.sleep(_LOOK)
+                if self.rollouts.health():
+                    self._tell(None)
+
+        watching = asyncio.ensure_future(watch())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
 
     def _orders(self, tasks: Sequence[tuple[Task, TaskSet]]) -> Iterator[RunOrder]:
         """The items that are left, in the order in which they are begun, until the money is spent."""
@@ -243,7 +272,10 @@ class _Runner:
             right = {name: (counts[0], counts[1]) for name, counts in self.right.items()}
             seconds = time.monotonic() - self.began
             done = len(self.file.items)
-            self.on_progress(Progress(done, self.total, self.fresh, right, self.usd, seconds, item, self.unpriced))
+            nodes = self.rollouts.health()
+            self.on_progress(
+                Progress(done, self.total, self.fresh, right, self.usd, seconds, item, self.unpriced, nodes)
+            )
 
 
 def run_id_of(key: Key, nonce: str) -> str:

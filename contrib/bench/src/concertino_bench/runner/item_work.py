@@ -20,6 +20,7 @@ from concertino.core.events import CallStarted
 from concertino.core.logs import logger_of
 from concertino.executor import Limits
 from concertino.rollouts import PoolReference, RunOrder, RunResult, Work, run_once
+from concertino.traces.fence import JournalFenced
 
 from concertino_bench.tasks.grade import Grade, Grader, Submission, Verdict
 from concertino_bench.tasks.installed import installed_graders, installed_task_sets
@@ -29,6 +30,7 @@ from concertino_bench.tasks.system import System
 from concertino_bench.tasks.task import Task, TaskSet, TaskWorld
 
 from .evaluation import Evaluation, Selection
+from .evaluation_origin import EvaluationOrigin
 from .services import PoolServices, choose_graders, grading_pool
 
 logger = logger_of("bench")
@@ -62,6 +64,7 @@ class ItemWork(Work):
         executor: shared with others; by default the work has its own.
         concurrency: runs at once.
         chosen: by task id, who grades it, where that is known already.
+        origin: how another process makes evaluation and pool again; by default they are written down.
     """
 
     def __init__(
@@ -77,11 +80,15 @@ class ItemWork(Work):
         executor: ct.Executor | None = None,
         concurrency: int = 16,
         chosen: Mapping[str, Grader] | None = None,
+        origin: EvaluationOrigin | None = None,
     ) -> None:
         self.evaluation, self.pool, self.pools = evaluation, pool, pools
         self.graders, self.jury, self.sets = graders, jury, sets
         self.folder, self.home, self.concurrency = folder, home, concurrency
-        self._chosen = chosen or {}
+        # As items name it, wherever traces are written meanwhile; relative where possible, so that both can be moved.
+        relative = folder is not None and folder.is_relative_to(home)
+        self._named = folder.relative_to(home) if folder is not None and relative else folder
+        self._chosen, self._origin = chosen or {}, origin
         self.systems = {system.name: system for system in evaluation.systems}
         # One run may call several members at once; the executor must not be what limits `concurrency` runs.
         self._own = None if executor else ct.Executor(limits=Limits(calls=max(256, 4 * concurrency)))
@@ -132,10 +139,12 @@ class ItemWork(Work):
             run, record = await self._run(order, system, task, pool, world is None)
             async with PoolServices(self.executor, self.jury, f"grading-{order.id}") as desk:
                 grade = await self._grade(task, run, record, world, desk)
-                trace = self._shown(run.path)
+                trace = str(self._named / run.path.name) if self._named is not None and run.path is not None else ""
                 return Item.of_run(
                     key, task, grade, run, pool, graded=desk.usage, trace=trace, record=record, owners=owners
                 )
+        except JournalFenced:
+            raise  # another worker has this run
         except Exception as error:
             logger.debug("%s broke on %s", system.name, task.id, exc_info=True)
             return Item.of_failure(key, task, f"{type(error).__name__}: {error}")
@@ -152,6 +161,8 @@ class ItemWork(Work):
         budget = self.evaluation.budget
         try:
             run, known = await run_once(leader, task.prompt, pool, path, run_id=order.id, budget=budget)
+        except JournalFenced:
+            raise  # another worker has this run
         except ct.TraceError:
             # What is damaged at its head, or of another set-up, is begun anew.
             if path is None or not path.exists():
@@ -187,12 +198,6 @@ class ItemWork(Work):
             arrange=system.shortlist,
         )
 
-    def _shown(self, path: Path | None) -> str:
-        """The path of a trace, relative to the folder of the results file where possible, so that both can be moved."""
-        if path is None or self.folder is None:
-            return ""
-        return str(path.relative_to(self.home) if path.is_relative_to(self.home) else path)
-
     async def _grade(
         self, task: Task, run: ct.Run, record: ct.Trace | None, world: TaskWorld | None, desk: PoolServices
     ) -> Grade:
@@ -221,6 +226,18 @@ class ItemWork(Work):
             UsageError: a system, grader, set or pool is an object of this program, which cannot be named.
         """
         self._refuse_own_objects()
+        made = {"origin": self._origin.to_json()} if self._origin is not None else self._written_down()
+        return {
+            **made,
+            "pools": {name: pool.id for name, pool in self.pools.items()},
+            "graders": [grader.name for grader in self.graders],
+            "sets": [name for name, home in self.sets.items() if home.world is not None],
+            "folder": None if self.folder is None else str(self.folder),
+            "home": str(self.home),
+            "concurrency": self.concurrency,
+        }
+
+    def _written_down(self) -> dict[str, Any]:
         if self._written is None:
             self._written = TemporaryDirectory(prefix="concertino-pools-")
         of = self.evaluation
@@ -232,26 +249,24 @@ class ItemWork(Work):
             "grader": of.grader,
             "unseen": list(of.unseen),
             "pool": PoolReference.of(self.pool, Path(self._written.name)).to_json(),
-            "pools": {name: pool.id for name, pool in self.pools.items()},
-            "graders": [grader.name for grader in self.graders],
-            "sets": [name for name, home in self.sets.items() if home.world is not None],
-            "folder": None if self.folder is None else str(self.folder),
-            "home": str(self.home),
-            "concurrency": self.concurrency,
         }
 
     def _refuse_own_objects(self) -> None:
         named = {grader.name: type(grader) for grader in installed_graders()}
         own = [f"the grader {g.name}" for g in self.graders if named.get(g.name) is not type(g)]
-        sets = installed_task_sets()
-        worlds = [home for home in self.sets.values() if home.world is not None]
-        own += [f"the task set {home.name}" for home in worlds if home.name not in sets]
-        own += [f"the {what} of the system {s.name}" for s in self.evaluation.systems for what in s.own_objects()]
+        if self._origin is None:
+            own += self._own_tasks_and_systems()
         if own:
             raise ct.UsageError(
                 f"{own[0]} is an object of this program, which worker processes cannot load by name; publish it in a "
                 "plugin, or run in this process (on='local')"
             )
+
+    def _own_tasks_and_systems(self) -> list[str]:
+        sets = installed_task_sets()
+        worlds = [home for home in self.sets.values() if home.world is not None]
+        own = [f"the task set {home.name}" for home in worlds if home.name not in sets]
+        return own + [f"the {what} of the system {s.name}" for s in self.evaluation.systems for what in s.own_objects()]
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -261,34 +276,45 @@ class ItemWork(Work):
             PoolError: the pool is another one here.
             UsageError: something is not installed here.
         """
-        pool = PoolReference.from_json(data["pool"]).load()
-        changes = {name: change_from_json(each) for name, each in data["changes"].items()}
-        known_systems = (System.from_json(each) for each in data["systems"])
-        systems = [replace(each, prepare=changes.get(each.name)) for each in known_systems]
-        sets = installed_task_sets() if data["sets"] else {}
+        if "origin" in data:
+            evaluation, pool = EvaluationOrigin.from_json(data["origin"]).make()
+            sets = {each.set.name: each.set for each in evaluation.selections}
+        else:
+            evaluation, pool = _read(data)
+            sets = installed_task_sets() if data["sets"] else {}
         graders = [each for each in installed_graders() if each.name in data["graders"]]
         missing = {*data["graders"], *data["sets"]} - {*sets, *(grader.name for grader in graders)}
         if missing:
             raise ct.UsageError(f"not installed here: {', '.join(sorted(missing))}; install the same distributions")
-        pools = {system.name: system.pool(pool) for system in systems}
-        for name, own in pools.items():
-            if own.id != data["pools"][name]:
+        pools = {system.name: system.pool(pool) for system in evaluation.systems}
+        for name, known_id in data["pools"].items():
+            if name not in pools or pools[name].id != known_id:
                 raise ct.PoolError(f"the pool of the system {name} is another one here; install the same distributions")
-        nowhere = Selection(TaskSet("ordered", "Tasks that come with their orders.", lambda: iter(())))
-        evaluation = Evaluation(
-            [nowhere],
-            systems,
-            seed=data["seed"],
-            budget=ct.Budget(**data["budget"]),
-            grader=data["grader"],
-            unseen=tuple(data["unseen"]),
-        )
         folder = None if data["folder"] is None else Path(data["folder"])
         known = {name: sets[name] for name in data["sets"]}
         jury = grading_pool(pool, graders)
         return cls(
             evaluation, pool, pools, graders, jury, known, folder, Path(data["home"]), concurrency=data["concurrency"]
         )
+
+
+def _read(data: Mapping[str, Any]) -> tuple[Evaluation, ct.Pool]:
+    """What was written down."""
+    pool = PoolReference.from_json(data["pool"]).load()
+    changes = {name: change_from_json(each) for name, each in data["changes"].items()}
+    systems = [
+        replace(each, prepare=changes.get(each.name)) for each in (System.from_json(each) for each in data["systems"])
+    ]
+    nowhere = Selection(TaskSet("ordered", "Tasks that come with their orders.", lambda: iter(())))
+    evaluation = Evaluation(
+        [nowhere],
+        systems,
+        seed=data["seed"],
+        budget=ct.Budget(**data["budget"]),
+        grader=data["grader"],
+        unseen=tuple(data["unseen"]),
+    )
+    return evaluation, pool
 
 
 def calls_of(run: ct.Run, record: ct.Trace | None = None) -> list[dict[str, Any]]:

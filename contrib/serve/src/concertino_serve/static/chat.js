@@ -1,5 +1,5 @@
-// The chat page: asks, shows calls while they are made, stops, and saves the run as a page. Every text that comes from
-// the server becomes a text node, so none of it can be markup.
+// The chat page: asks, shows calls while they are made, has the reader decide about those that need approval, stops, and
+// saves the run as a page. Every text that comes from the server becomes a text node, so none of it can be markup.
 
 const part = (id) => document.getElementById(id);
 let previous = null, running = null;
@@ -42,7 +42,7 @@ async function* events(answer) {
   }
 }
 
-function show(turn, calls, event) {
+function show(turn, calls, waiting, event) {
   const item = event.item;
   switch (event.type) {
     case "response.created":
@@ -54,14 +54,14 @@ function show(turn, calls, event) {
       break;
     case "response.output_item.added":
       if (item.type === "mcp_call") calls.set(item.id, add(turn, "call", item.name));
-      else calls.set(item.id, add(turn, "answer", ""));
+      else if (item.type === "message") calls.set(item.id, add(turn, "answer", ""));
       break;
     case "response.output_item.done":
       if (item.type === "mcp_call") {
         const line = calls.get(item.id);
         line.classList.add(item.status);
         line.title = item.output ?? item.error?.content?.[0]?.text ?? "";
-      }
+      } else if (item.type === "mcp_approval_request") waiting.push(item);
       break;
     case "response.output_text.delta":
       calls.get(event.item_id).append(event.delta);
@@ -95,24 +95,48 @@ async function saveTrace(id) {
   URL.revokeObjectURL(link.href);
 }
 
-async function ask() {
-  const turn = document.createElement("article"), calls = new Map(), question = part("question").value;
-  part("talk").append(turn);
-  add(turn, "question", question);
+function decide(turn, waiting) {
+  const decisions = [];
+  for (const item of waiting) {
+    const line = add(turn, "call waits", `${item.name} ${item.arguments} `);
+    for (const approve of [true, false]) {
+      const button = document.createElement("button");
+      button.textContent = approve ? "Approve" : "Deny";
+      button.onclick = () => {
+        line.replaceChildren(`${item.name} ${item.arguments} was ${approve ? "approved" : "denied"}`);
+        line.classList.remove("waits");
+        decisions.push({ type: "mcp_approval_response", approval_request_id: item.id, approve });
+        if (decisions.length === waiting.length) send(turn, decisions);
+      };
+      line.append(button, " ");
+    }
+  }
+}
+
+async function send(turn, input) {
+  const calls = new Map(), waiting = [];
   part("ask").disabled = true;
   try {
-    const body = { model: part("model").value, input: question, stream: true };
+    const body = { model: part("model").value, input, stream: true };
     if (previous) body.previous_response_id = previous;
     const made = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
     const answer = await call("/v1/responses", made);
-    part("question").value = "";
-    for await (const event of events(answer)) show(turn, calls, event);
+    if (typeof input === "string") part("question").value = "";
+    for await (const event of events(answer)) show(turn, calls, waiting, event);
   } catch (error) {
     add(turn, "note", error.message);
   }
   running = null;
-  part("ask").disabled = false;
   part("stop").disabled = true;
+  part("ask").disabled = waiting.length > 0;
+  decide(turn, waiting);
+}
+
+function ask() {
+  const turn = document.createElement("article"), question = part("question").value;
+  part("talk").append(turn);
+  add(turn, "question", question);
+  send(turn, question);
 }
 
 async function models() {
@@ -122,6 +146,10 @@ async function models() {
 
 part("form").onsubmit = (event) => { event.preventDefault(); ask(); };
 part("stop").onclick = () => { if (running) call(`/v1/responses/${running}/cancel`, { method: "POST" }); };
-part("new").onclick = () => { previous = null; part("talk").replaceChildren(); };
+part("new").onclick = () => {
+  previous = null;
+  part("ask").disabled = running !== null;
+  part("talk").replaceChildren();
+};
 part("key").onchange = () => models().catch(() => {});
 models().catch(() => {});

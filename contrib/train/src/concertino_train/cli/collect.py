@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 from concertino.cli.terminal import say
+from concertino_bench.cli.place_options import place_options
 
 from concertino_train.config.config import TrainConfig
 from concertino_train.running.quiet import set_quiet_environment
@@ -16,11 +17,12 @@ from .settings import settings, teller, write, write_json
 
 
 @click.command("collect")
-@training_options(estimates=False)
-def collect_command(given: TrainingOptions) -> None:
+@training_options(place_options, estimates=False)
+def collect_command(given: TrainingOptions, on: str, env_from: tuple[str, ...]) -> None:
     """Collect teacher trajectories into a dataset; every run is kept, and the best ones make the set.
 
-    The same command continues where it was interrupted; finished runs are not repeated.
+    The same command continues where it was interrupted, also with another --on; finished runs are not repeated. Worker
+    processes get no keys but those named by --env.
 
     JSON: {"results", "runs", "right", "missing", "set", "examples", "left_out": {REASON: count}, "seconds"}
 
@@ -33,7 +35,7 @@ def collect_command(given: TrainingOptions) -> None:
         return
     from concertino_train.collection import run_collection
 
-    result = run_collection(config, reporter=teller(given))
+    result = run_collection(config, on=on, env_from=env_from, reporter=teller(given))
     if given.as_json:
         write_json(result.to_json())
     else:

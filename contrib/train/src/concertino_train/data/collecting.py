@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from concertino import Budget, Executor, Pool, Sampling, UsageError
 from concertino_bench import System
-from concertino_bench.runner import Evaluation, Outcome, Progress, Selection, evaluate
+from concertino_bench.runner import Evaluation, EvaluationOrigin, Outcome, Progress, Selection, evaluate
 
 if TYPE_CHECKING:
     from concertino_bench import Grader
@@ -65,6 +65,9 @@ async def collect(
     concurrency: int = 16,
     max_usd: float | None = None,
     executor: Executor | None = None,
+    on: str = "",
+    env_from: Sequence[str] = (),
+    origin: EvaluationOrigin | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Collection:
     """Have teachers work on tasks, and keep traces and results.
@@ -84,6 +87,7 @@ async def collect(
         concurrency: runs at once.
         max_usd: no further run begins once this many $ are spent.
         executor: shared with others.
+        on, env_from, origin: where the runs happen, as for `concertino_bench.runner.evaluate`.
         on_progress: told after every run.
 
     Raises:
@@ -91,13 +95,53 @@ async def collect(
     """
     from concertino_bench import installed_graders
 
+    evaluation = evaluation_of(
+        teachers,
+        tasks,
+        samples=samples,
+        in_turn=in_turn,
+        temperatures=temperatures,
+        seed=seed,
+        budget=budget,
+        grader=grader,
+        max_usd=max_usd,
+    )
+    target = Path(folder)
+    outcome = await evaluate(
+        evaluation,
+        pool,
+        target / RESULTS,
+        graders=installed_graders() if graders is None else graders,
+        concurrency=concurrency,
+        executor=executor,
+        on=on,
+        env_from=env_from,
+        origin=origin,
+        on_progress=on_progress,
+    )
+    return Collection(target, target / RESULTS, outcome)
+
+
+def evaluation_of(
+    teachers: System | Sequence[System],
+    tasks: Selection | Sequence[Selection],
+    *,
+    samples: int = 8,
+    in_turn: bool = False,
+    temperatures: Sequence[float] = (),
+    seed: int = 0,
+    budget: Budget | None = None,
+    grader: str = "",
+    max_usd: float | None = None,
+) -> Evaluation:
+    """The evaluation that a collection is; arguments and errors as for `collect`."""
     systems = [teachers] if isinstance(teachers, System) else list(teachers)
     if len(set(temperatures)) < len(temperatures):
         raise UsageError(f"temperatures={list(temperatures)}: one is there twice; take more samples instead")
     if temperatures:
         systems = [_at(system, temperature) for system in systems for temperature in temperatures]
     selections = [tasks] if isinstance(tasks, Selection) else list(tasks)
-    evaluation = Evaluation(
+    return Evaluation(
         selections,
         systems,
         samples=samples,
@@ -108,17 +152,6 @@ async def collect(
         max_usd=max_usd,
         title="collected trajectories",
     )
-    target = Path(folder)
-    outcome = await evaluate(
-        evaluation,
-        pool,
-        target / RESULTS,
-        graders=installed_graders() if graders is None else graders,
-        concurrency=concurrency,
-        executor=executor,
-        on_progress=on_progress,
-    )
-    return Collection(target, target / RESULTS, outcome)
 
 
 def _at(system: System, temperature: float) -> System:

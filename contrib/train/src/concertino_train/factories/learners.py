@@ -19,7 +19,7 @@ from concertino import Prices, UsageError
 from concertino_train.config.named import make_strategy
 from concertino_train.running.ranks import this_rank, wait_for_everyone
 
-from .models import ADAPTER, LoadedPolicy, check_adapter, save_base
+from .models import ADAPTER, LoadedPolicy, check_adapter, precision_of, save_base
 
 if TYPE_CHECKING:
     from concertino_local.codec import ChatCodec
@@ -223,7 +223,7 @@ def _policy(config: TrainConfig, model: Any, loaded: LoadedPolicy, adapters: Map
 
     own = config.rollout
     more: dict[str, Any] = {"batch": own.batch} if own.batch is not None else {}
-    more["tokens"] = own.batch_tokens
+    more |= {"tokens": own.batch_tokens, "kept": None}
     return TransformersPolicy(
         model,
         loaded.codec,
@@ -231,6 +231,7 @@ def _policy(config: TrainConfig, model: Any, loaded: LoadedPolicy, adapters: Map
         top_p=own.top_p,
         context=own.context_tokens,
         adapters=adapters,
+        precision=precision_of(config),
         **more,
     )
 
@@ -245,21 +246,44 @@ def _counting(*policies: Policy) -> Callable[[int], None]:
     return refresh
 
 
+def check_server(config: TrainConfig, ranks: int, *, adapter: bool = False) -> None:
+    """See that a server can sample for so many processes, before anything is loaded.
+
+    Args:
+        config: the training.
+        ranks: its processes.
+        adapter: an adapter is trained, whatever the settings say.
+
+    Raises:
+        UsageError: says what to change.
+    """
+    own = config.rollout
+    if own.backend != "vllm" or ranks == 1:
+        return
+    if adapter or config.model.adapter is not None:
+        raise UsageError(
+            "rollout.backend=vllm with several processes and model.adapter: only the process that loads an adapter "
+            "into the server samples with it; train all weights (model.adapter=null), or in one process"
+        )
+    if own.server.sleep:
+        raise UsageError(
+            "rollout.server.sleep with several processes: one would put the server to sleep that others still sample "
+            "with; leave it out, or train in one process"
+        )
+    if not own.server.attach:
+        raise UsageError(
+            "rollout.backend=vllm with several processes: start one server for all of them, and name it: "
+            "rollout.server.attach=http://127.0.0.1:8000"
+        )
+
+
 def _served(config: TrainConfig, model: Any, loaded: LoadedPolicy, home: Path | None) -> Learner:
     """A policy that a vLLM server samples; it gets the weights at the beginning of every step."""
     from concertino_train.policies import VLLMPolicy
 
     own = config.rollout
-    if this_rank().ranks > 1 and hasattr(model, "peft_config"):
-        raise UsageError(
-            "rollout.backend=vllm with several processes and model.adapter: only the process that loads an adapter "
-            "into the server samples with it; train all weights (model.adapter=null), or in one process"
-        )
-    if own.server.sleep and this_rank().ranks > 1:
-        raise UsageError(
-            "rollout.server.sleep with several processes: one would put the server to sleep that others still sample "
-            "with; leave it out, or train in one process"
-        )
+    # A folder may hold an adapter of which the settings say nothing.
+    check_server(config, this_rank().ranks, adapter=hasattr(model, "peft_config"))
     policy = VLLMPolicy(
         _server(config, model, loaded, home),
         loaded.codec,
@@ -280,12 +304,7 @@ def _served(config: TrainConfig, model: Any, loaded: LoadedPolicy, home: Path | 
 
 def _server(config: TrainConfig, model: Any, loaded: LoadedPolicy, home: Path | None) -> Any:
     """A server of our own, declared for training, which is started at the first use; or the one that runs already."""
-    section, ranks = config.rollout.server, this_rank().ranks
-    if ranks > 1 and not section.attach:
-        raise UsageError(
-            "rollout.backend=vllm with several processes: start one server for all of them, and name it: "
-            "rollout.server.attach=http://127.0.0.1:8000"
-        )
+    section = config.rollout.server
     try:
         import concertino_vllm
     except ImportError as error:
@@ -333,5 +352,7 @@ def _handing_over(model: Any, policy: Any, served: Path) -> Callable[[int], None
                 policy.update(dict(model.named_parameters()) if sharded else model.state_dict())
         # Other ranks sample from the same server, and only once it has the new weights.
         wait_for_everyone()
+        # On all ranks, and in a resumed training too: how old a token is follows from it.
+        policy.version = step - 1
 
     return refresh

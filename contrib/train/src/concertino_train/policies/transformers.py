@@ -1,12 +1,14 @@
 """`TransformersPolicy`: a model of transformers in this process, also while it is being trained.
 
 Sampling leaves the model as it was: training or evaluation mode of each module, which adapter is active, and which
-parameters are trained. What is sampled comes from the weights as they are at the call; nothing is kept between calls.
+parameters are trained. What is sampled comes from the weights as they are at the call: keys and values that are kept
+for the next call are forgotten when a weight changes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import os
 import time
@@ -16,11 +18,19 @@ from typing import TYPE_CHECKING, Any
 from concertino import UsageError
 from concertino_local.codec import Codec
 
+from concertino_train.device import computing_in
+from concertino_train.settings import Precision
+
 from .policy import Policy, Prompt, Sample
 
 if TYPE_CHECKING:
     import torch
-    from concertino_local.sampling import Network
+    from concertino_local.sampling import Network, PrefixCache
+
+
+logger = logging.getLogger("concertino")
+_LOOKED_AT = 16
+"""Numbers of each weight by which a change of it is known."""
 
 
 class TransformersPolicy(Policy):
@@ -39,6 +49,8 @@ class TransformersPolicy(Policy):
         batch: rows that are sampled at once, at most.
         tokens: that the rows of a batch may have together, read and written; by default what half of the memory holds
             that is free at the first batch.
+        kept: tokens whose keys and values are kept for the next call, so that the next turn of a conversation reads its
+            new tokens alone; None is half of `tokens`. With 0, the same call gives the same numbers to the bit.
         context: tokens that a prompt and its continuation may have together, if less than the model says.
         adapters: by role, which adapter of a PEFT model speaks; "" is the model without any. Without this, whatever
             adapter is active speaks for all roles.
@@ -60,8 +72,10 @@ class TransformersPolicy(Policy):
         device: str | torch.device | None = None,
         batch: int = 256,
         tokens: int | None = None,
+        kept: int | None = 0,
         context: int | None = None,
         adapters: Mapping[str, str] | None = None,
+        precision: Precision = "float32",
     ) -> None:
         if temperature < 0 or not 0 < top_p <= 1 or batch < 1 or (tokens is not None and tokens < 1):
             raise UsageError(
@@ -78,7 +92,9 @@ class TransformersPolicy(Policy):
         self.adapters = dict(adapters) if adapters is not None else None
         self.work = SamplingWork()
         self._device = None if device is None else torch.device(device)
-        self._context = context
+        self._context, self._precision = context, precision
+        self._kept: tuple[Any, PrefixCache] | None = None  # of which weights, and what
+        self._keep = kept
         if isinstance(model, torch.nn.Module):
             _network(_unwrap(model))  # before anything is trained that could never be sampled
 
@@ -118,12 +134,60 @@ class TransformersPolicy(Policy):
             # One pass for each adapter, since a batch is computed with one.
             for adapter in dict.fromkeys(name for name, _ in places):
                 mine = [place for name, place in places if name == adapter]
-                with _speaking(model, adapter):
+                with _speaking(model, adapter), computing_in(self._precision, network.device):
+                    self._forget_others(model)
                     for chosen in self._batches(mine, prompts, network):
-                        samples = self._sample([prompts[place] for place in chosen], network)
+                        samples = self._sampled([prompts[place] for place in chosen], network)
                         for place, sample in zip(chosen, samples, strict=True):
                             found[place] = sample
         self.work.seconds += time.perf_counter() - began
+        return found
+
+    def rest(self) -> None:
+        """See `Policy.rest`."""
+        if self._kept is not None:
+            self._kept[1].clear()
+
+    def _forget_others(self, model: torch.nn.Module) -> None:
+        """Forget keys and values of other weights than those that sample now."""
+        from concertino_local.sampling import PrefixCache
+
+        most = (self.tokens or 0) // 2 if self._keep is None else self._keep
+        if not most:
+            return
+        weights = (self.version, self._precision, *_fingerprint(model))
+        if self._kept is None or self._kept[0] != weights:
+            self.rest()
+            self._kept = weights, PrefixCache(most)
+
+    def _sampled(self, prompts: Sequence[Prompt], network: Network) -> list[Sample]:
+        """Samples of a batch; in smaller ones where the memory is too small for it, from then on.
+
+        A sample depends on its own prompt and seed, so nothing but time is lost.
+        """
+        import torch
+
+        try:
+            return self._sample(prompts, network)
+        except torch.OutOfMemoryError as error:
+            if len(prompts) == 1:
+                raise UsageError(
+                    f"the memory of {network.device} is too small to sample one text of {len(prompts[0].ids)} tokens "
+                    f"and up to {prompts[0].most} more; take a smaller rollout.context_tokens or rollout.turn_tokens, "
+                    "or an adapter (model.adapter)"
+                ) from error
+        # Outside of the handler: what it holds of the failed pass would keep that memory taken.
+        self.rest()
+        if network.device.type == "cuda":
+            torch.cuda.empty_cache()
+        self.batch = len(prompts) // 2
+        logger.warning(
+            "the memory of %s is too small to sample %d texts at once; from now on %d (rollout.batch=%d says so from "
+            "the beginning)", network.device, len(prompts), self.batch, self.batch,
+        )  # fmt: skip
+        found: list[Sample] = []
+        while len(found) < len(prompts):
+            found += self._sampled(prompts[len(found) : len(found) + self.batch], network)
         return found
 
     def _sample(self, prompts: Sequence[Prompt], network: Network) -> list[Sample]:
@@ -133,7 +197,8 @@ class TransformersPolicy(Policy):
         rows = [BatchRow(prompt.ids, rule, prompt.seed) for prompt in prompts]
         limits = [self._room(prompt, network) for prompt in prompts]
         try:
-            completed = complete_batch(network, rows, limits, self.codec.end_ids, self.work)
+            known = self._kept[1] if self._kept is not None else None
+            completed = complete_batch(network, rows, limits, self.codec.end_ids, self.work, known)
         except FloatingPointError as error:
             raise UsageError(
                 "the policy's logits are not finite numbers: training has diverged, or the weights or their dtype are "
@@ -183,6 +248,22 @@ class TransformersPolicy(Policy):
         for prompt in prompts:
             if not prompt.ids or prompt.most < 1:
                 raise UsageError(f"Prompt({len(prompt.ids)} ids, most={prompt.most}): expected one of each or more")
+
+
+def _fingerprint(model: torch.nn.Module) -> tuple[Any, ...]:
+    """What changes when a weight does, or another adapter speaks: some numbers of each, and how often each changed.
+
+    A change in place is counted by torch, unless it goes through `data`; then the numbers show it.
+    """
+    import torch
+
+    values = [value.detach() for value in model.parameters()]
+    some = [value.flatten()[:: max(1, value.numel() // _LOOKED_AT)][:_LOOKED_AT].float() for value in values]
+    peft: Any = model if hasattr(model, "peft_config") else None
+    adapters = () if peft is None else tuple(peft.base_model.active_adapters)
+    off = any(getattr(module, "_disable_adapters", False) for module in model.modules())
+    places = tuple((value.data_ptr(), value._version) for value in values)
+    return adapters, off, places, tuple(torch.cat(some).tolist())
 
 
 def tokens_that_fit(model: torch.nn.Module, device: torch.device) -> int | None:

@@ -3,8 +3,12 @@
 Token ids go in, token ids and log-probabilities come out, many requests at a time. `update` changes the server's
 weights in one step: it pauses, loads, empties the prefix cache and resumes (`concertino_vllm.PolicyServer`), and then
 asks one fixed prompt and compares the numbers with those of the model in this process. The invariants: after a
-successful `update` every sample comes from the new weights; after a failed one nothing is sampled until another has
-succeeded; and a log-probability is that of the temperature of sampling, or the server is refused.
+successful `update` every sample comes from the new weights; after a failed one, or when the server was started anew by
+others, nothing is sampled until another has succeeded; and a log-probability is that of the temperature of sampling, or
+the server is refused.
+
+`version` counts the updates of the training, as with every policy. The server has a number of its own, which goes on
+when a training is resumed or another one begins.
 """
 
 from __future__ import annotations
@@ -120,7 +124,7 @@ class VLLMPolicy(Policy):
             UsageError: the server's log-probabilities are not those of sampling, or it ends turns where the codec does
                 not.
             ProviderError: it could not be started, or a request failed permanently.
-            SwapError: the last `update` failed, and nobody knows which weights answer.
+            SwapError: the last `update` failed, or the server is another one now: nobody knows which weights answer.
         """
         for prompt in prompts:
             if not prompt.ids or prompt.most < 1:
@@ -128,7 +132,7 @@ class VLLMPolicy(Policy):
         self._refuse_unknown()
         self._run(self._start())
         self._check_numbers()
-        return self._run(self._sample_all(prompts))
+        return self._run(self._sampled(prompts))
 
     def update(self, source: str | Path | Mapping[str, Any]) -> float | None:
         """Have the server answer with other weights; `version` goes up by 1.
@@ -177,10 +181,15 @@ class VLLMPolicy(Policy):
 
     async def _start(self) -> None:
         await self._server.start()
-        self.version = self._server.version
         if not self._asked:
             bounds = [bound for bound in (self._context, await _context_of(self._server)) if bound is not None]
             self._context, self._asked = min(bounds, default=None), True
+
+    async def _sampled(self, prompts: Sequence[Prompt]) -> list[Sample]:
+        samples = await self._sample_all(prompts)
+        # Behind the samples: a server that was started anew meanwhile has answered the requests that were made again.
+        await self._server.check_version()
+        return samples
 
     async def _sample_all(self, prompts: Sequence[Prompt]) -> list[Sample]:
         gate = asyncio.Semaphore(self.concurrent)
@@ -251,8 +260,8 @@ class VLLMPolicy(Policy):
         else:
             await self._server.unload_adapter()  # else it would stay active on top of the new weights
         load = self._server.load_adapter if tuned else self._server.load_weights
-        await load(source, self.version + 1)
-        self.version = self._server.version
+        await load(source, self._server.version + 1)
+        self.version += 1
 
     def _compare(self) -> float | None:
         """Ask a fixed prompt, and compare with the model in this process."""

@@ -31,7 +31,7 @@ from concertino_train.rollouts.rollout import Rollout, TurnCandidate, score_roll
 from concertino_train.rollouts.sequences import TokenSequence
 from concertino_train.rollouts.tree import TreeSampler
 from concertino_train.running.figures import TESTS, episode_figures
-from concertino_train.running.traces import TraceWriter
+from concertino_train.running.traces import TraceWriter, rows_of_batch
 
 if TYPE_CHECKING:
     from concertino_train.config.config import TrainConfig
@@ -167,7 +167,10 @@ class StepCollector:
             first, self._first = self._first, None
             first(batch, _compared(fresh))
         if self.traces is not None and self.traces.due(step):
-            self.traces.write(step, fresh, self._rewards(fresh))
+            # A turn of a tree has several candidates, of which a trace shows one.
+            whole = self.config.algorithm.grouping == "trajectory"
+            rows = rows_of_batch(batch, [each.id for each in kept]) if whole else None
+            self.traces.write(step, fresh, self._rewards(fresh), rows)
         offered = max((len(rollout.assignment.pool.actions) for rollout in fresh), default=0)
         figures |= episode_figures([rollout.episode for rollout in fresh], offered)
         figures |= self._spent(before, fresh, time.monotonic() - began)

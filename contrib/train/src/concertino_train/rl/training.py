@@ -24,7 +24,7 @@ from concertino import UsageError
 from concertino_train.audit.batch import AuditRow
 from concertino_train.audit.checks import audit
 from concertino_train.config.named import make_reward
-from concertino_train.factories.learners import make_engine, make_learner, without_dropout
+from concertino_train.factories.learners import check_server, make_engine, make_learner, without_dropout
 from concertino_train.factories.models import beginning_of, first_texts, load_model, precision_of
 from concertino_train.factories.questions import Questions, evaluation_assignments
 from concertino_train.rewards.reward import Reward
@@ -142,9 +142,11 @@ def check_rl(config: TrainConfig) -> None:
     """See what can be known to be wrong before anything is loaded.
 
     Raises:
-        UsageError: a tracker is missing; groups are too small, or all rollouts of one would be the same.
+        UsageError: a tracker is missing; groups are too small, or all rollouts of one would be the same; or no server
+            can sample for so many processes.
     """
     check_trackers(config.logging.trackers)
+    check_server(config, this_rank().ranks)
     if config.rollout.group_size < 2:
         raise UsageError(
             f"rollout.group_size={config.rollout.group_size}: a group of one has nothing to compare with; "

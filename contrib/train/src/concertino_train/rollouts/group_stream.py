@@ -15,15 +15,17 @@ nothing is sampled between two steps by a policy whose weights are being trained
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .engine import RolloutEngine, group_names, journal_of, together
-from .gathering import Gatherer
+from .engine import Player, RolloutEngine, group_names, journal_of, together
+from .gathering import Gatherer, Seat
 
 if TYPE_CHECKING:
+    from concertino_bench import Grader
+
     from .assignment import Assignment
     from .judging import GroupJudge
     from .rollout import Rollout
@@ -64,6 +66,7 @@ class _Group:
     question: int
     version: int
     work: asyncio.Task[list[Rollout]] | None = field(default=None, repr=False)
+    players: list[Player] = field(default_factory=list, repr=False)
 
     @property
     def done(self) -> bool:
@@ -169,17 +172,17 @@ class GroupStream:
         begun = self.engine.players(questions, size, step, places, self._journals)
         for group, question, players in zip(fresh, questions, begun, strict=True):
             jury = juries[question.task.id]
-            seats = [gatherer.enter() for _ in players]
-            if self._tree is not None:
-                played = [self._tree.grow(players[0], jury, seats[0], own.group_size, own.seed)]
-            else:
-                played = [
-                    self.engine.play(each, jury, seat, own.seed) for each, seat in zip(players, seats, strict=True)
-                ]
-            group.work = asyncio.create_task(self._played(group, played), name=f"group {step}-{group.place}")
+            seats, group.players = [gatherer.enter() for _ in players], players
+            group.work = asyncio.create_task(self._played(group, jury, seats), name=f"group {step}-{group.place}")
 
-    async def _played(self, group: _Group, played: Sequence[Coroutine[Any, Any, Rollout]]) -> list[Rollout]:
-        rollouts = await together(played)
+    async def _played(self, group: _Group, jury: Grader, seats: Sequence[Seat]) -> list[Rollout]:
+        own, players = self.settings, group.players
+        if self._tree is not None:
+            rollouts = await together([self._tree.grow(players[0], jury, seats[0], own.group_size, own.seed)])
+        else:
+            rollouts = await together(
+                [self.engine.play(each, jury, seat, own.seed) for each, seat in zip(players, seats, strict=True)]
+            )
         if self._judge is not None:
             await self._judge.judge(rollouts, self.settings.seed)
         if self.settings.staleness:
@@ -216,11 +219,14 @@ class GroupStream:
 
     async def _end(self, groups: Sequence[_Group]) -> None:
         """Stop groups that nobody will take."""
-        going = [group.work for group in groups if group.work is not None]
-        self._open = [group for group in self._open if group not in groups]
+        ended, going = list(groups), [group.work for group in groups if group.work is not None]
+        self._open = [group for group in self._open if group not in ended]
         for work in going:
             work.cancel()
         await asyncio.gather(*going, return_exceptions=True)
+        # A task that is cancelled before its first step closes nothing.
+        for player in (player for group in ended for player in group.players):
+            await player.run.close()
 
     # -- state ---------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
     out/traces/step-000010/10-3-0.trace.jsonl    what `concertino traces show` takes
     out/traces/step-000010/episodes.jsonl        what `concertino train audit` takes
-    out/traces/step-000010/rewards.jsonl         the reward of each, component by component
+    out/traces/step-000010/rewards.jsonl         the reward of each, component by component; its group and advantages
 
 The invariant: from the episodes of a step and the reward of the settings, the very rewards are computed again.
 """
@@ -19,7 +19,26 @@ from .folder import clean_folder
 if TYPE_CHECKING:
     from concertino_train.config.learning import TraceSection
     from concertino_train.rewards.reward import Scored
+    from concertino_train.rollouts.batches import Batch
     from concertino_train.rollouts.rollout import Rollout
+
+
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Rows of a batch by the id of their rollout: role, numbers of the turns, advantage, and why it is left out."""
+
+
+def rows_of_batch(batch: Batch, ids: Sequence[str]) -> Rows:
+    """What was trained of each rollout.
+
+    Args:
+        batch: of the step, whose rows are whole rollouts.
+        ids: of the rollouts that it is made of, in their order.
+    """
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row, credit, why in zip(batch.rows, batch.credit, batch.reasons, strict=True):
+        told = {"role": row.role, "turns": list(row.turns), "advantage": round(float(credit), 6), "left_out": why}
+        found.setdefault(ids[row.rollout], []).append(told)
+    return found
 
 
 class TraceWriter:
@@ -39,13 +58,16 @@ class TraceWriter:
         every = self.settings.every
         return every > 0 and (step == 1 or step % every == 0)
 
-    def write(self, step: int, rollouts: Sequence[Rollout], scored: Sequence[Scored]) -> list[Path]:
+    def write(
+        self, step: int, rollouts: Sequence[Rollout], scored: Sequence[Scored], rows: Rows | None = None
+    ) -> list[Path]:
         """Write a step; what an interrupted training had written of it is replaced.
 
         Args:
             step: of the training, from 1.
             rollouts: of the step.
             scored: their rewards.
+            rows: what was trained of each, where the batch of the step is known.
 
         Returns:
             The trace files.
@@ -54,8 +76,12 @@ class TraceWriter:
         chosen = choose(rollouts, scored, self.settings.keep)
         paths = [rollouts[place].run.write_trace(home / f"{rollouts[place].id}.trace.jsonl") for place in chosen]
         _write(home / "episodes.jsonl", [rollout.episode.to_json() for rollout in rollouts])
-        rewards = zip(rollouts, scored, strict=True)
-        _write(home / "rewards.jsonl", [{"id": rollout.id, **reward.to_json()} for rollout, reward in rewards])
+        told = rows or {}
+        rewards = [
+            {"id": rollout.id, "group": rollout.group, **reward.to_json(), "rows": told.get(rollout.id, [])}
+            for rollout, reward in zip(rollouts, scored, strict=True)
+        ]
+        _write(home / "rewards.jsonl", rewards)
         return paths
 
 

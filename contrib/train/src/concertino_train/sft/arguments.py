@@ -10,7 +10,7 @@ from concertino import UsageError
 from concertino_local.codec import Codec
 
 from concertino_train.data.encoding import LabelledConversation
-from concertino_train.device import check_device, optimizer_argument
+from concertino_train.device import check_device, computing_precision, optimizer_argument
 
 from .rows import identity_of, table_of
 from .settings import SftSettings
@@ -83,7 +83,7 @@ def sft_arguments(settings: SftSettings, rows: int) -> TrainingArguments:
 
     check_device(settings.device, "SftSettings(device='cuda')")
     on_cpu = settings.device == "cpu" or not torch.accelerator.is_available()
-    precision = ("float32" if on_cpu else "bfloat16") if settings.precision == "auto" else settings.precision
+    precision = computing_precision(settings.precision, on_cpu=on_cpu)
     # A batch that is smaller than a micro-batch is one forward pass.
     micro = min(settings.micro_batch, settings.batch)
     constant = "constant_with_warmup" if settings.warmup else "constant"

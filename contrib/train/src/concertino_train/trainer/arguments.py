@@ -10,7 +10,7 @@ import torch
 from concertino import UsageError
 from trl.trainer.grpo_config import GRPOConfig
 
-from concertino_train.device import optimizer_argument
+from concertino_train.device import computing_precision, optimizer_argument
 
 from .algorithm import Algorithm
 from .contract import versions
@@ -101,7 +101,7 @@ def _machine(algorithm: Algorithm) -> dict[str, Any]:
         raise UsageError("Algorithm(device='cuda'): torch sees no CUDA device here; expected one, or device='auto'")
     accelerator = torch.accelerator.is_available() if hasattr(torch, "accelerator") else cuda
     on_cpu = algorithm.device == "cpu" or not accelerator
-    precision = ("float32" if on_cpu else "bfloat16") if algorithm.precision == "auto" else algorithm.precision
+    precision = computing_precision(algorithm.precision, on_cpu=on_cpu)
     return {
         "use_cpu": on_cpu,
         **optimizer_argument(algorithm.optimizer, sharded=algorithm.sharding == "full"),

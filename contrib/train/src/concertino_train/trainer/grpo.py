@@ -333,6 +333,10 @@ class OrchestratorGRPOTrainer(ShardedTraining, GRPOTrainer):
     def _note_batch(self, batch: Batch, tensors: Tensors) -> None:
         self._note(over_ranks(gathered(dict(batch.figures))))
         self._note({"tokens/trained": float(tensors["num_items_in_batch"]), "generation": float(self.generation)})
+        # Padding rows have a mask of zeros but for the two tokens that make them computable; they count for nothing.
+        real = tensors["used"].bool() & (tensors["completion_mask"].sum(1) > 0)
+        read = (tensors["prompt_mask"].sum(1) + tensors["completion_mask"].sum(1))[real].sum()
+        self._note({"tokens/computed": float(self._across(np.array([int(read)]), "sum")[0])})
 
     def _across(self, values: np.ndarray[Any, Any], how: str) -> np.ndarray[Any, Any]:
         """Arrays of all ranks as one: elementwise `max` or `sum`."""

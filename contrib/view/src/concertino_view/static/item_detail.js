@@ -1,6 +1,7 @@
 // One item, opened: its facts, and its sections of text with marks at the places of format issues.
 
-import { count, el, money, seconds, statusPill } from "./page_parts.js";
+import { count, el, happenedTo, money, seconds, statusPill } from "./page_parts.js";
+import { tokenStrip } from "./token_strip.js";
 
 const OPEN = 1500; // characters up to which a section is open at first, after the first two sections
 
@@ -14,7 +15,7 @@ export function itemDetail(data, item, sections, go) {
   if (links) parts.push(links);
   if (!sections) parts.push(el("p", { class: "dim" }, "Reading …"));
   else if (!sections.length) parts.push(el("p", { class: "dim" }, "Nothing else is on record."));
-  else parts.push(...sections.map((section, place) => sectionOf(section, place < 2)));
+  else parts.push(...sections.map((section, place) => sectionOf(section, place < 2, () => data.trained(item))));
   return parts;
 }
 
@@ -23,7 +24,7 @@ function factsOf(data, item) {
   if (item.started !== null) facts.push(`began at ${seconds(item.started)}`, `took ${seconds(data.took(item))}`);
   if (item.usd) facts.push(money(item.usd));
   if (item.tokens) facts.push(count(item.tokens, "token"));
-  if (item.retries) facts.push(`repeated ${count(item.retries, "time")}`);
+  facts.push(happenedTo(item));
   if (item.note) facts.push(item.note);
   if (data.critical.has(item.index)) facts.push("on the critical path");
   return facts.filter(Boolean).map((fact) => el("span", {}, fact));
@@ -41,7 +42,7 @@ function linksOf(data, item, go) {
   return parts.length ? el("p", {}, ...parts) : null;
 }
 
-function sectionOf([title, text, marks], first) {
+function sectionOf([title, text, marks, tokens], first, trained) {
   const open = first || text.length <= OPEN;
   const more = marks.length ? `, ${count(marks.length, "format issue")}` : "";
   return el(
@@ -49,6 +50,7 @@ function sectionOf([title, text, marks], first) {
     { open },
     el("summary", {}, `${title} `, el("span", { class: "dim" }, `${count(text.length, "character")}${more}`)),
     el("pre", { tabindex: 0 }, ...markedText(text, marks)),
+    tokens ? tokenStrip(tokens, trained()) : null,
     marks.length ? el("ul", {}, ...marks.map((mark) => el("li", {}, mark[2]))) : null,
   );
 }

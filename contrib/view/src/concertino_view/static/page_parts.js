@@ -4,6 +4,20 @@
 export const STATUSES = ["OK", "PARSE_ERR", "EXEC_ERR", "TIMEOUT", "running", "waiting"];
 const MARKS = { OK: "✓", PARSE_ERR: "¶", EXEC_ERR: "✗", TIMEOUT: "◷", running: "▸", waiting: "·" };
 
+// What happened to an item: a sign for bars and rows, and its word.
+export const HAPPENED = {
+  retry: ["↻", "repeated"], stall: ["‖", "stalled"], approval: ["?", "asked a person"], approved: ["✓", "approved"],
+  denied: ["✗", "denied"],
+};
+
+// Words for all marks of an item, "↻ repeated 2×, ✓ approved"; or its signs alone.
+export function happenedTo(item, brief = false) {
+  const times = new Map();
+  for (const { kind } of item.marks) times.set(kind, (times.get(kind) || 0) + 1);
+  const told = ([kind, number]) => `${HAPPENED[kind][0]} ${HAPPENED[kind][1]}${number > 1 ? ` ${number}×` : ""}`;
+  return brief ? [...times.keys()].map((kind) => HAPPENED[kind][0]).join("") : [...times].map(told).join(", ");
+}
+
 export function el(tag, settings = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(settings)) {

@@ -3,9 +3,10 @@
 
 const FIELDS = [
   "index", "id", "name", "kind", "parent", "round", "started", "ended", "status", "label", "error", "note", "usd",
-  "tokens", "retries", "after",
+  "tokens", "units", "calls", "after", "marks",
 ];
 const MOST_LANES = 120;
+const SPENT = { usd: "usd", units: "units", tokens: "tokens", calls: "calls" }; // limits that items use up
 
 export const FAILED = new Set(["PARSE_ERR", "EXEC_ERR", "TIMEOUT"]);
 
@@ -16,18 +17,35 @@ export class RunData {
     this.version = 0;
     this.critical = new Set();
     this.ordered = null;
+    this.byRound = null;
   }
 
   apply(patch) {
     for (const row of patch.items) {
       const item = {};
       FIELDS.forEach((name, place) => { item[name] = row[place]; });
+      item.marks = pairs(item.marks);
       this.items[item.index] = item;
     }
     this.head = patch.head;
     this.version = patch.version;
     this.critical = new Set(patch.head.critical);
     this.ordered = null;
+    this.byRound = null;
+  }
+
+  // Items by round, the rounds in their order; what comes before a plan and after the last one has numbers of its own.
+  get rounds() {
+    if (!this.byRound) {
+      const found = new Map();
+      for (const item of this.items) {
+        const among = found.get(item.round);
+        if (among) among.push(item);
+        else found.set(item.round, [item]);
+      }
+      this.byRound = new Map([...found].sort((a, b) => a[0] - b[0]));
+    }
+    return this.byRound;
   }
 
   // The end of everything on record, in seconds since the begin of the run; never 0.
@@ -85,6 +103,29 @@ export class RunData {
     return found;
   }
 
+  // How each limit of the budget was used up: [{name, limit, used, points: [[seconds, used], ...]}]. An item counts when
+  // it ends, as in the ledger. What agents used holds what the calls inside them used, so only top items are added.
+  budget() {
+    const spent = this.items.filter((item) => item.parent < 0 && item.ended !== null).sort((a, b) => a.ended - b.ended);
+    return this.head.limits.map(([name, used, limit]) => {
+      const points = [[0, 0]];
+      const add = (at, by) => { if (by) points.push([at, points[points.length - 1][1] + by]); };
+      if (name === "seconds") points.push([used, used]);
+      else if (name === "rounds") for (const [, at] of this.head.rounds) add(at, 1);
+      else if (name in SPENT) for (const item of spent) add(item.ended, item[SPENT[name]]);
+      return { name, limit, used, points };
+    });
+  }
+
+  // What was trained of a request's reply, as {advantage, leftOut}; null if that is not on record. A training counts the
+  // replies of a run from 1.
+  trained(item) {
+    const rows = this.head.training ? this.head.training.rows : [];
+    const replies = this.items.filter((each) => each.kind === "request" && each.status === "OK" && each.index < item.index);
+    const row = rows.find(([turns]) => turns.includes(replies.length + 1));
+    return row ? { advantage: row[1], leftOut: row[2] } : null;
+  }
+
   // The lane of each item by index: requests have the first, others the first that is free when they begin.
   lanes() {
     const begun = this.items.filter((item) => item.started !== null);
@@ -105,18 +146,31 @@ export class RunData {
   }
 }
 
+function pairs(flat) {
+  const found = [];
+  for (let place = 0; place < flat.length; place += 2) found.push({ kind: flat[place], at: flat[place + 1] });
+  return found;
+}
+
 function rank(item) {
   return item.kind === "request" ? 0 : 1;
 }
 
-// A filter by words, which must all occur, and by status: "" for all, "failed", "critical", or one of them.
-export function makeFilter(words, status, critical) {
+const PASSES = {
+  failed: (item) => FAILED.has(item.status),
+  critical: (item, critical) => critical.has(item.index),
+  retry: (item) => item.marks.some((mark) => mark.kind === "retry"),
+  stall: (item) => item.marks.some((mark) => mark.kind === "stall"),
+  approval: (item) => item.marks.some((mark) => mark.kind === "approval"),
+};
+
+// A filter by words, which must all occur, and by choice: "" for all, one of `PASSES`, or a status.
+export function makeFilter(words, choice, critical) {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-  if (!wanted.length && !status) return null;
+  if (!wanted.length && !choice) return null;
+  const chosen = PASSES[choice] || ((item) => item.status === choice);
   return (item) => {
-    if (status === "failed" && !FAILED.has(item.status)) return false;
-    if (status === "critical" && !critical.has(item.index)) return false;
-    if (status && status !== "failed" && status !== "critical" && item.status !== status) return false;
+    if (choice && !chosen(item, critical)) return false;
     if (!wanted.length) return true;
     const text = `${item.id} ${item.name} ${item.kind} ${item.label} ${item.error} ${item.note}`.toLowerCase();
     return wanted.every((word) => text.includes(word));

@@ -2,13 +2,20 @@
 // follow(listener), which tells of further patches; `live` says whether it may.
 
 import { itemDetail } from "./item_detail.js";
-import { count, el, moment, money, seconds, statusPill, STATUSES } from "./page_parts.js";
+import { count, el, HAPPENED, happenedTo, moment, money, seconds, statusPill, STATUSES } from "./page_parts.js";
+import { rewardTable } from "./reward_table.js";
 import { RowList } from "./row_list.js";
 import { FAILED, makeFilter, RunData } from "./run_data.js";
+import { GraphView } from "./graph_view.js";
 import { Timeline } from "./timeline.js";
 
 const TITLE = 200; // characters of a question in the title
-const KEYS = "Keys: ↑ ↓ or j k move, f next failure, c next on the critical path, / filter, + - 0 zoom, ← → pan.";
+const KEYS = "Keys: ↑ ↓ or j k move, f next failure, c next on the critical path, m next mark (repeated, stalled, approval), "
+  + "[ ] round before and after, / filter, + - 0 zoom, ← → pan.";
+const CHOICES = [
+  ["", "all"], ["failed", "failed"], ["critical", "critical path"], ["retry", "repeated"], ["stall", "stalled"],
+  ["approval", "asked a person"], ...STATUSES.map((each) => [each, each]),
+];
 
 export async function showRun(root, source) {
   const view = new RunView(source);
@@ -28,6 +35,7 @@ class RunView {
     this.source = source;
     this.data = new RunData();
     this.timeline = new Timeline(this.data, (index) => this.goTo(index));
+    this.graph = new GraphView(this.data, (index) => this.goTo(index));
     this.list = new RowList("Rounds, requests and calls", (row) => this.rowOf(row), (row) => this.choose(row));
     this.detail = el("section", { class: "detail", "aria-label": "Details", tabindex: -1 });
     this.detail.append(el("p", { class: "dim" }, "Choose a row or a bar."));
@@ -40,7 +48,7 @@ class RunView {
     this.status = el(
       "select",
       { "aria-label": "Filter by status", on: { change: () => this.filter() } },
-      ...[["", "all"], ["failed", "failed"], ["critical", "critical path"], ...STATUSES.map((each) => [each, each])].map(
+      ...CHOICES.map(
         ([value, text]) => el("option", { value }, text),
       ),
     );
@@ -49,6 +57,7 @@ class RunView {
     this.parts = [
       this.head,
       el("section", { "aria-label": "Timeline" }, this.timelineBar(), this.timeline.node),
+      this.graph.node,
       el(
         "main",
         { class: "two" },
@@ -72,15 +81,19 @@ class RunView {
       ...kinds.map(([status]) => statusPill(status)),
       el("span", { class: "pill s-request" }, "request"),
       el("span", { class: "pill s-critical" }, "critical path"),
+      el("span", { class: "dim" }, Object.values(HAPPENED).map((each) => each.join(" ")).join("  ")),
       this.state,
     );
   }
 
   take(patch) {
     this.data.apply(patch);
-    this.head.replaceChildren(...headOf(this.data));
+    const opened = this.head.querySelector(".training")?.open;
+    this.head.replaceChildren(...headOf(this.data, this.source.link || (() => null)));
+    if (opened) this.head.querySelector(".training").open = true;
     document.title = `${this.data.head.stop}: ${this.data.head.question.slice(0, 60)}`;
     this.timeline.update();
+    this.graph.update(patch.items);
     this.filter();
     if (this.chosenIndex >= 0 && patch.items.some((row) => row[0] === this.chosenIndex)) this.open(this.chosenIndex);
   }
@@ -102,7 +115,7 @@ class RunView {
     if (!row.item) return el("div", { class: "round" }, ...this.roundOf(row.round));
     const { item, depth } = row;
     const critical = this.data.critical.has(item.index) ? " critical" : "";
-    const notes = [item.retries ? `×${item.retries + 1}` : "", item.note].filter(Boolean).join(" ");
+    const notes = [happenedTo(item), item.note].filter(Boolean).join(", ");
     const name = el("span", { class: "name" }, item.name);
     name.style.paddingLeft = `${Math.min(depth, 6) * 14}px`;
     return el(
@@ -137,6 +150,7 @@ class RunView {
   async open(index) {
     this.chosenIndex = index;
     this.timeline.select(index);
+    this.graph.select(index);
     const item = this.data.items[index];
     const draw = (sections) => this.detail.replaceChildren(...itemDetail(this.data, item, sections, (to) => this.goTo(to)));
     const opening = this.source.body(index);
@@ -151,6 +165,8 @@ class RunView {
     const does = {
       "/": () => this.words.focus(), f: () => this.list.next((row) => row.item && FAILED.has(row.item.status)),
       c: () => this.list.next((row) => row.item && this.data.critical.has(row.item.index)),
+      m: () => this.list.next((row) => row.item && row.item.marks.length > 0),
+      "[": () => this.graph.step(-1), "]": () => this.graph.step(1),
       j: () => this.list.go(this.list.at + 1), k: () => this.list.go(this.list.at - 1),
       "+": () => this.timeline.zoom(0.5), "-": () => this.timeline.zoom(2), 0: () => this.timeline.all(),
     }[event.key];
@@ -160,7 +176,7 @@ class RunView {
   }
 }
 
-function headOf(data) {
+function headOf(data, link) {
   const head = data.head;
   const long = head.question.length > TITLE;
   const used = head.usage;
@@ -182,6 +198,7 @@ function headOf(data) {
     head.answer === null ? null : el("pre", { class: "answer", tabindex: 0 }, head.answer),
     el("p", { class: "facts" }, ...facts.filter(Boolean).map((fact) => el("span", {}, fact))),
     budgetOf(head),
+    head.training ? rewardTable(head.training, link) : null,
     el("p", { class: "facts dim" }, ...[["run", head.run], ...head.facts].map(([name, value]) => el("span", {}, `${name} ${value}`))),
   ].filter(Boolean);
 }

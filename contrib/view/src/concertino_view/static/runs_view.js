@@ -22,10 +22,11 @@ class RunsTable {
     this.compare = el("button", { type: "button", disabled: true, on: { click: () => this.open() } }, "compare two");
     this.shown = el("span", { class: "dim", role: "status" });
     this.body = el("tbody");
+    this.evaluations = el("p", { hidden: true }, el("a", { href: "/evaluations" }, "compare two evaluations"));
     const titles = [["", ""], ["run", "long"], ["ended", ""], ["calls", "num"], ["failed", "num wide"],
       ["cost", "num wide"], ["took", "num"], ["began", "wide"]];
     this.parts = [
-      el("h1", {}, "Runs"),
+      el("h1", {}, "Runs"), this.evaluations,
       el("div", { class: "bar" }, this.words, this.ended, el("label", {}, this.failed, " with failed calls"), this.compare, this.shown),
       el("table", {}, el("thead", {}, el("tr", {}, ...titles.map(([title, kind]) => el("th", { class: kind, scope: "col" }, title)))), this.body),
     ];
@@ -39,6 +40,7 @@ class RunsTable {
         this.before = now;
         this.runs = found.runs;
         this.folder = found.folder;
+        this.evaluations.hidden = !found.evaluations;
         this.draw();
       }
     } catch (error) {

@@ -1,10 +1,13 @@
 // The timeline on a canvas: a bar for each item, in lanes. A status is a colour and a pattern; the critical path is a
-// line below its bars. Invariant: drawing reads the data and changes nothing but the canvas.
+// line below its bars; signs on a bar say that it was repeated, stalled, or decided about. Below stands how the budget was
+// used up. Invariant: drawing reads the data and changes nothing but the canvas.
 
-import { el, seconds } from "./page_parts.js";
+import { drawBudget } from "./budget_lines.js";
+import { el, HAPPENED, happenedTo, seconds } from "./page_parts.js";
 
 const AXIS = 22;
 const MOST_HEIGHT = 264;
+const BUDGET = 64; // height of the part that shows the budget
 
 export class Timeline {
   constructor(data, chosen) {
@@ -30,6 +33,7 @@ export class Timeline {
 
   update() {
     this.placed = this.data.lanes();
+    this.budget = this.data.budget();
     if (this.whole) [this.from, this.to] = [0, this.data.end];
     const items = this.data.items.length;
     this.canvas.setAttribute("aria-label", `Timeline of ${items} items in ${seconds(this.data.end)}; the list says the same.`);
@@ -42,7 +46,7 @@ export class Timeline {
     if (item && item.started !== null && (item.started > this.to || this.data.endOf(item) < this.from)) {
       const half = (this.to - this.from) / 2;
       this.show(item.started - half, item.started + half);
-    } else this.draw();
+    } else this.paint();
   }
 
   show(from, to) {
@@ -63,35 +67,55 @@ export class Timeline {
   }
 
   draw() {
+    this.picture = null;
+    this.paint();
+  }
+
+  // All bars are drawn once for a view; what is chosen is drawn over that picture.
+  paint() {
     const width = this.node.clientWidth;
     if (!this.placed || !width) return;
-    const each = Math.max(2, Math.min(18, Math.floor((MOST_HEIGHT - AXIS) / this.placed.count)));
-    const height = this.placed.count * each + AXIS;
     const ratio = window.devicePixelRatio || 1;
-    this.canvas.width = Math.round(width * ratio);
-    this.canvas.height = Math.round(height * ratio);
-    this.canvas.style.height = `${height}px`;
-    Object.assign(this, { each, width });
-    const pen = this.canvas.getContext("2d");
-    pen.scale(ratio, ratio);
     const colours = coloursOf(this.node);
-    this.drawAxis(pen, colours, height);
-    // What would lie on the pixels of its neighbour is not drawn again; a failure or what is chosen always is.
+    if (!this.picture) this.picture = this.drawn(width, ratio, colours);
+    [this.canvas.width, this.canvas.height] = [this.picture.width, this.picture.height];
+    this.canvas.style.height = `${this.picture.height / ratio}px`;
+    const pen = this.canvas.getContext("2d");
+    pen.drawImage(this.picture, 0, 0);
+    pen.scale(ratio, ratio);
+    const lane = this.placed.lane.get(this.selected);
+    if (lane !== undefined) this.drawBar(pen, colours, this.data.items[this.selected], lane);
+  }
+
+  drawn(width, ratio, colours) {
+    const each = Math.max(2, Math.min(18, Math.floor((MOST_HEIGHT - AXIS) / this.placed.count)));
+    const bars = this.placed.count * each + AXIS;
+    const height = bars + (this.budget.length ? BUDGET : 0);
+    Object.assign(this, { each, width });
+    const picture = el("canvas");
+    picture.width = Math.round(width * ratio);
+    picture.height = Math.round(height * ratio);
+    const pen = picture.getContext("2d");
+    pen.scale(ratio, ratio);
+    this.drawAxis(pen, colours, bars, height);
+    // What would lie on the pixels of its neighbour is not drawn again; a failure always is.
     const reached = new Float64Array(this.placed.count).fill(-1);
     for (const [index, lane] of this.placed.lane) {
       const item = this.data.items[index];
       const right = this.x(this.data.endOf(item));
-      if (right <= reached[lane] + 0.5 && item.status === "OK" && index !== this.selected) continue;
+      if (right <= reached[lane] + 0.5 && item.status === "OK") continue;
       reached[lane] = right;
       this.drawBar(pen, colours, item, lane);
     }
+    if (this.budget.length) drawBudget(pen, colours, this.budget, { top: bars, high: BUDGET, wide: width, x: (at) => this.x(at) });
+    return picture;
   }
 
   x(moment) {
     return ((moment - this.from) / (this.to - this.from)) * this.width;
   }
 
-  drawAxis(pen, colours, height) {
+  drawAxis(pen, colours, bars, height) {
     const step = niceStep((this.to - this.from) / Math.max(2, this.width / 110));
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
@@ -100,7 +124,7 @@ export class Timeline {
       pen.fillStyle = colours.line;
       pen.fillRect(x, 0, 1, height);
       pen.fillStyle = colours.dim;
-      if (x < this.width - 44) pen.fillText(seconds(at), x + 4, height - AXIS / 2);
+      if (x < this.width - 44) pen.fillText(seconds(at), x + 4, bars - AXIS / 2);
     }
   }
 
@@ -114,8 +138,11 @@ export class Timeline {
     const high = Math.max(1, this.each - (this.each > 6 ? 4 : this.each > 3 ? 1 : 0));
     pen.fillStyle = item.kind === "request" && item.status === "OK" ? colours.request : colours[item.status];
     pen.fillRect(begin, top, wide, high);
-    drawPattern(pen, colours.ground, item.status, begin, top, wide, high);
-    if (this.each >= 14 && wide > 46) drawName(pen, colours.on, item.name, begin, top, wide, high);
+    // Signs stand where they belong; the name behind those at the begin of the bar, and the pattern behind the name.
+    let behind = begin;
+    if (item.marks.length && this.each >= 14) behind = this.drawMarks(pen, colours, item, begin, top, high);
+    if (this.each >= 14 && wide - (behind - begin) > 46) behind = drawName(pen, colours.on, item.name, behind, top, begin + wide - behind, high);
+    drawPattern(pen, colours.ground, item.status, behind, top, begin + wide - behind, high);
     if (this.data.critical.has(item.index) && this.each > 3) {
       pen.fillStyle = colours.critical;
       pen.fillRect(begin, top + high, wide, Math.min(3, this.each - high + 1));
@@ -125,6 +152,25 @@ export class Timeline {
       pen.lineWidth = 2;
       pen.strokeRect(begin - 1, top + 0.5, wide + 2, Math.max(2, high));
     }
+  }
+
+  // Signs where something happened to an item; those that would lie on another stand beside it. Gives the end of those
+  // at the begin of the bar.
+  drawMarks(pen, colours, item, begin, top, high) {
+    pen.font = "bold 11px system-ui, sans-serif";
+    pen.textBaseline = "middle";
+    let [free, behind] = [begin, begin];
+    for (const { kind, at } of item.marks.slice(0, 40)) {
+      const x = Math.max(free, this.x(Math.max(at, item.started)));
+      if (x < 0 || x > this.width) continue;
+      free = x + 12;
+      pen.fillStyle = colours.ground;
+      pen.fillRect(x, top + 1, 11, high - 2);
+      pen.fillStyle = colours.text;
+      pen.fillText(HAPPENED[kind][0], x + 1, top + high / 2 + 0.5);
+      if (x < behind + 12) behind = free;
+    }
+    return behind;
   }
 
   // The item below a place of the canvas; the shortest of several that are less than a pixel apart.
@@ -157,7 +203,7 @@ export class Timeline {
     const item = this.found(event);
     this.tip.hidden = !item;
     if (!item) return;
-    this.tip.textContent = `${item.id} ${item.name} · ${item.status} · ${seconds(this.data.took(item))}`;
+    this.tip.textContent = `${item.id} ${item.name} · ${item.status} · ${[seconds(this.data.took(item)), happenedTo(item)].filter(Boolean).join(" · ")}`;
     const box = this.node.getBoundingClientRect();
     this.tip.style.left = `${Math.max(0, Math.min(event.clientX - box.left, this.width - this.tip.offsetWidth - 4))}px`;
     this.tip.style.top = `${event.clientY - box.top + 18}px`;
@@ -223,8 +269,10 @@ function drawName(pen, colour, name, left, top, wide, high) {
   pen.fillStyle = colour;
   pen.font = "11px system-ui, sans-serif";
   pen.textBaseline = "middle";
-  pen.fillText(name.slice(0, 80), Math.max(0, left) + 5, top + high / 2 + 0.5);
+  const text = name.slice(0, 80);
+  pen.fillText(text, Math.max(0, left) + 5, top + high / 2 + 0.5);
   pen.restore();
+  return Math.min(left + wide, Math.max(0, left) + 8 + pen.measureText(text).width);
 }
 
 export function niceStep(rough) {

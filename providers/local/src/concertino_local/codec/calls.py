@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from concertino import ToolCall
 from concertino.text import ReadingError, TextCall, read_json, read_tool_calls
+
+from .contract import Tools
+from .dialects import HarmonyReader
+from .vocabulary import without_marks
 
 
 class SampledText(NamedTuple):
@@ -28,6 +33,19 @@ def cut_thoughts(text: str, begun: bool) -> SampledText:
         return SampledText(text)
     thought, _, rest = head.removeprefix("<think>").partition("</think>")
     return SampledText(rest.lstrip(), (), thought.strip())
+
+
+def cut_channels(text: str, tools: Tools) -> SampledText:
+    """A text of GPT-OSS by its channels.
+
+    Args:
+        text: as it was sampled; marks of channels that somebody only speaks of are cut by `MARK`.
+        tools: that were offered.
+    """
+    reader = HarmonyReader(tools)
+    said = reader.feed(text) + reader.finish()
+    calls = [replace(call, id=f"call-{number}") for number, call in enumerate(reader.calls, 1)]
+    return SampledText(without_marks(said), tuple(calls), without_marks(reader.reasoning))
 
 
 def cut_calls(text: str) -> SampledText:

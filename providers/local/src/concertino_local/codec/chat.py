@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, Self
 
 from concertino import Message, Reply, Usage, UsageError
 
-from .calls import SampledText, cut_calls, cut_thoughts
+from .calls import SampledText, cut_calls, cut_channels, cut_thoughts
 from .checks import check_template, find_pad, tools_problem
 from .contract import Codec, Ids, Tools
+from .dialects import FORMAT_MARKS
 from .serving import TemplateCodec
 from .template import template_text
 from .turns import Piece
@@ -84,8 +85,9 @@ class ChatCodec(TemplateCodec, Codec):
 
         Args:
             source: a folder as `save_pretrained` writes it, or a tokenizer of transformers.
-            template: None for the tokenizer's own; `chatml` for the one that comes with this package; `training` for
-                TRL's variant of the tokenizer's own; else a file, or the template itself.
+            template: None for the tokenizer's own; `chatml` for the one that comes with this package; `family` for one
+                of ours with the marks of the tokenizer's family; `training` for TRL's variant of the tokenizer's own;
+                else a file, or the template itself.
             options: `thoughts`, and values that the template reads, such as `enable_thinking=False`.
 
         Raises:
@@ -170,10 +172,14 @@ class ChatCodec(TemplateCodec, Codec):
     # -- from token ids --------------------------------------------------------------------------------------------
 
     def read(self, ids: Sequence[int], tools: Tools = ()) -> Reply:
-        """See `Codec.read`; thoughts go to `Reply.reasoning` where `thoughts` says so."""
-        text = self.vocabulary.words(ids)
-        thought = cut_thoughts(text, self._begun) if self._thoughts else SampledText(text)
-        said = cut_calls(thought.text) if tools else thought
+        """See `Codec.read`; thoughts go to `Reply.reasoning` where `thoughts` says so, those of a channel always."""
+        if self.reply_format == "harmony":
+            thought = cut_channels(self.vocabulary.marked(ids, FORMAT_MARKS["harmony"]), tools)
+        elif self._thoughts:
+            thought = cut_thoughts(self.vocabulary.words(ids), self._begun)
+        else:
+            thought = SampledText(self.vocabulary.words(ids))
+        said = cut_calls(thought.text) if tools and not thought.calls else thought
         return Reply(said.text, said.calls, Usage(output_tokens=len(ids)), reasoning=thought.thoughts)
 
     # -- pieces ----------------------------------------------------------------------------------------------------
@@ -193,7 +199,7 @@ class ChatCodec(TemplateCodec, Codec):
         if used and self.problem:
             raise UsageError(
                 f"native tool calls cannot be used: {self.problem}; use a strategy whose calls are text (native=False) "
-                "or template='chatml'"
+                "or template='family'"
             )
 
 

@@ -15,7 +15,8 @@ from typing import Any
 from concertino import Message, ToolCall, UsageError
 
 from .contract import Ids
-from .template import SHIPPED, TRAINING, ChatTemplate, shipped, training_variant
+from .families import FAMILY, family_of, family_template
+from .template import SHIPPED, TRAINING, ChatTemplate, training_variant
 from .turns import ANSWER, QUESTION, Turns, different
 from .vocabulary import Vocabulary, end_of, without_marks
 
@@ -24,7 +25,7 @@ _WRITTEN = [
     *("observation", "reflection", "answer", "graph", "node", "agent", "edge"),
 ]
 # The most telling name first.
-_PAD_NAMES = ("pad", "reserved", "unused", "unk", "extra", "endoftext")
+_PAD_NAMES = ("pad", "reserved", "unused", "unk", "extra", "endoftext", "mask")
 
 _TALK = (
     Message("system", "Be brief."),
@@ -117,15 +118,25 @@ def _check(tokenizer: Any, template: ChatTemplate) -> Turns:
 
 
 def _way_out(tokenizer: Any, template: ChatTemplate) -> str:
-    """What to do about a template: TRL's variant of it, where that can be trained with, or the one shipped here."""
-    variant = training_variant(tokenizer) if template.text == tokenizer.chat_template else None
-    if variant is not None and variant != template.text:
+    """What to do about a template: others that were tried and can be trained with."""
+
+    def works(text: str) -> bool:
+        if text == template.text:
+            return False
         with contextlib.suppress(UsageError):
-            _check(tokenizer, ChatTemplate(tokenizer, variant, template.options, template.vocabulary))
-            return f"give template={TRAINING!r}, TRL's variant of it for training, or template={SHIPPED!r}"
-    if template.text == shipped():
-        return "give a tokenizer that has <|im_start|> and <|im_end|> as special tokens"
-    return f"give another template, such as template={SHIPPED!r}"
+            _check(tokenizer, ChatTemplate(tokenizer, text, template.options, template.vocabulary))
+            return True
+        return False
+
+    family = family_of(set(template.vocabulary.special.values()))
+    ours = SHIPPED if family == SHIPPED else FAMILY
+    known = bool(family) and works(family_template(family))
+    variant = training_variant(tokenizer) if template.text == tokenizer.chat_template else None
+    if variant is not None and works(variant):
+        return f"give template={TRAINING!r}, TRL's variant of it for training" + f", or template={ours!r}" * known
+    if known:
+        return f"give another template, such as template={ours!r}"
+    return "give a tokenizer that has <|im_start|> and <|im_end|> as special tokens, or a file of Jinja"
 
 
 def _find_end(template: ChatTemplate) -> Turns:

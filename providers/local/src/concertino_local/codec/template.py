@@ -13,6 +13,7 @@ from typing import Any
 
 from concertino import Message, ToolCall, UsageError
 
+from .families import FAMILY, family_of, family_template
 from .vocabulary import Vocabulary, clean
 
 Form = dict[str, Any]
@@ -161,8 +162,9 @@ def template_text(tokenizer: Any, template: str | Path | None) -> str:
 
     Args:
         tokenizer: of transformers.
-        template: None for the tokenizer's own; `chatml` for the one that is shipped here; `training` for the variant
-            of the tokenizer's own that TRL has for training; else a file, or the template itself.
+        template: None for the tokenizer's own; `chatml` for the one that is shipped here; `family` for one of ours with
+            the marks of the tokenizer's family; `training` for the variant of the tokenizer's own that TRL has for
+            training; else a file, or the template itself.
 
     Raises:
         UsageError: the template does not exist.
@@ -170,15 +172,18 @@ def template_text(tokenizer: Any, template: str | Path | None) -> str:
     if template is None:
         if own := own_template(tokenizer):
             return own
-        raise UsageError(f"the tokenizer has no chat template; give one, such as template={SHIPPED!r}")
+        ours = FAMILY if family_of(set(Vocabulary(tokenizer).special.values())) not in ("", SHIPPED) else SHIPPED
+        raise UsageError(f"the tokenizer has no chat template; give one, such as template={ours!r}")
     if template == SHIPPED:
         return shipped()
+    if template == FAMILY:
+        return _of_family(tokenizer)
     if template == TRAINING:
         variant = training_variant(tokenizer)
         if variant is None:
             raise UsageError(
                 f"template={TRAINING!r}: TRL has no training variant of this tokenizer's template; give a file, or "
-                f"template={SHIPPED!r}"
+                f"template={FAMILY!r}"
             )
         return variant
     if isinstance(template, str) and ("{%" in template or "{{" in template):
@@ -187,14 +192,24 @@ def template_text(tokenizer: Any, template: str | Path | None) -> str:
         return Path(template).expanduser().read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(
-            f"template={str(template)!r}: {error.strerror or error}; expected {SHIPPED!r}, {TRAINING!r}, a file of "
-            "Jinja, or the template itself"
+            f"template={str(template)!r}: {error.strerror or error}; expected {SHIPPED!r}, {FAMILY!r}, {TRAINING!r}, a "
+            "file of Jinja, or the template itself"
         ) from error
 
 
 def shipped() -> str:
     """The template that comes with this package."""
-    return Path(__file__).with_name("chatml.jinja").read_text(encoding="utf-8").rstrip("\n")
+    return family_template(SHIPPED)
+
+
+def _of_family(tokenizer: Any) -> str:
+    name = family_of(set(Vocabulary(tokenizer).special.values()))
+    if not name:
+        raise UsageError(
+            f"template={FAMILY!r}: the tokenizer has the marks of no family that is known here; give a file of Jinja, "
+            "or a tokenizer that has <|im_start|> and <|im_end|> as special tokens"
+        )
+    return family_template(name)
 
 
 def own_template(tokenizer: Any) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,21 @@ class Vocabulary:
     def words(self, ids: Sequence[int]) -> str:
         """The text of sampled ids without special tokens."""
         return self.decode([i for i in ids if i not in self.special])
+
+    def marked(self, ids: Sequence[int], marks: Collection[str]) -> str:
+        """The text of sampled ids with some special tokens in it; where ordinary tokens spell one, it is cut by `MARK`.
+
+        Args:
+            ids: sampled.
+            marks: texts of special tokens that are shown; others are left out.
+        """
+        parts: list[str] = []
+        for special, group in groupby(ids, key=lambda i: i in self.special):
+            if special:
+                parts += [text for i in group if (text := self.special[i]) in marks]
+            else:
+                parts.append(self.defuse(self.decode(list(group))))
+        return "".join(parts)
 
     def defuse(self, value: Any) -> Any:
         """A text, or data with texts in it, in which special tokens are cut by `MARK`."""

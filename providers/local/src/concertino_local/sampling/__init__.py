@@ -11,11 +11,13 @@ lockstep  `complete_batch`: a batch of rows from its first token to its last
 from .choice import SamplingRule
 from .lockstep import SamplingWork, complete_batch
 from .network import Network
+from .prefixes import PrefixCache
 from .sampler import BatchRow
 
 __all__ = [
     "BatchRow",
     "Network",
+    "PrefixCache",
     "SamplingRule",
     "SamplingWork",
     "complete_batch",

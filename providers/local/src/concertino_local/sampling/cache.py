@@ -84,7 +84,7 @@ class CacheLayer(DynamicLayer):
 
 
 def prompt_cache(capacity: int, prefix: Slices | None = None, rows: int = 1) -> Any:
-    """A cache to read prompts into, each from column 0 on.
+    """A cache to read prompts into, all of them from column 0 on.
 
     Args:
         capacity: columns.
@@ -101,6 +101,30 @@ def prompt_cache(capacity: int, prefix: Slices | None = None, rows: int = 1) -> 
         layer.show(rows, 0, keys.shape[-2])
         cache.layers.append(layer)
     return cache
+
+
+def behind_prefixes(prefixes: Sequence[Slices], columns: int) -> tuple[Any, list[int]]:
+    """A cache to read prompts into that begin each with a prefix of its own; all prefixes end at one column.
+
+    Args:
+        prefixes: keys and values with which each row begins; none is empty.
+        columns: to be read behind them.
+
+    Returns:
+        The cache, and the first column of each row.
+    """
+    cache = Cache(layer_class_to_replicate=CacheLayer)
+    sizes = [prefix[0][0].shape[-2] for prefix in prefixes]
+    end = max(sizes)
+    for number, (keys, values) in enumerate(prefixes[0]):
+        layer = CacheLayer()
+        layer.allocate(keys, values, len(prefixes), end + columns)
+        for row, (prefix, size) in enumerate(zip(prefixes, sizes, strict=True)):
+            for buffer, known in zip(layer.buffers, prefix[number], strict=True):
+                buffer[row, :, end - size : end] = known
+        layer.show(len(prefixes), 0, end)
+        cache.layers.append(layer)
+    return cache, [end - size for size in sizes]
 
 
 def copy_row(cache: Any, row: int, begin: int, end: int) -> Slices:
@@ -140,13 +164,16 @@ class BatchCache:
         """Say how large an empty batch will become, so that nothing is copied as rows join."""
         self._room = (rows, columns)
 
-    def join(self, prompts: Any, sources: Sequence[int], lengths: Sequence[int]) -> None:
+    def join(
+        self, prompts: Any, sources: Sequence[int], lengths: Sequence[int], begins: Sequence[int] | None = None
+    ) -> None:
         """Add rows that were read elsewhere.
 
         Args:
             prompts: the cache that they were read into.
             sources: their places in it; one may be named more than once.
             lengths: tokens of each.
+            begins: the column in which each begins; 0 by default.
         """
         count, self._starts = len(self.starts), None
         rows = max(count + len(lengths), self._room[0])
@@ -163,20 +190,21 @@ class BatchCache:
                 if shift or rows > len(layer.buffers[0]) or last >= layer.columns:
                     layer.resize(rows, last + ROOM, shift)
             if number < len(prompts.layers):
-                self._copy(prompts.layers[number], layer, sources, lengths, last)
+                self._copy(prompts.layers[number], layer, (sources, lengths, begins or [0] * len(lengths)), last)
         self.starts = [*(start + shift for start in self.starts), *(last - length for length in lengths)]
         self._show(last)
 
     def _copy(
-        self, known: CacheLayer, layer: CacheLayer, sources: Sequence[int], lengths: Sequence[int], last: int
+        self, known: CacheLayer, layer: CacheLayer, rows: tuple[Sequence[int], Sequence[int], Sequence[int]], last: int
     ) -> None:
         """Copy rows of prompts to the right end of new rows, and zeros left of them."""
         device, count = known.buffers[0].device, len(self.starts)
-        source, length = torch.tensor([sources, lengths], device=device)[:, :, None]
+        source, length, begin = torch.tensor(rows, device=device)[:, :, None]
         columns = torch.arange(last, device=device) - (last - length)
+        lengths = rows[1]
         outside = (columns < 0)[:, None, :, None] if min(lengths) < last else None
         # Places left of a row read its first column; they are zeroed below.
-        columns = columns.clamp_min(0)
+        columns = columns.clamp_min(0) + begin
         for buffer, old in zip(layer.buffers, (known.keys, known.values), strict=True):
             assert old is not None
             fresh = old[source, :, columns].transpose(1, 2)
@@ -265,7 +293,9 @@ class SoloCache(BatchCache):
         """The model's own kind of cache; it begins with nothing."""
         return DynamicCache(config=self._config)
 
-    def join(self, prompts: Any, sources: Sequence[int], lengths: Sequence[int]) -> None:
+    def join(
+        self, prompts: Any, sources: Sequence[int], lengths: Sequence[int], begins: Sequence[int] | None = None
+    ) -> None:
         """Take the one row over."""
         self.cache, self.starts, self.last, self._starts = prompts, [0], lengths[0], None
 

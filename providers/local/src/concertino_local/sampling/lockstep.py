@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 
 from .network import Network
+from .prefixes import PrefixCache
 from .sampler import BatchRow, BatchSampler
 
 BUDGET = 16_384
@@ -52,7 +53,12 @@ class CompletedRow(NamedTuple):
 
 
 def complete_batch(
-    network: Network, rows: Sequence[BatchRow], limits: Sequence[int], end_ids: Collection[int], work: SamplingWork
+    network: Network,
+    rows: Sequence[BatchRow],
+    limits: Sequence[int],
+    end_ids: Collection[int],
+    work: SamplingWork,
+    prefixes: PrefixCache | None = None,
 ) -> list[CompletedRow]:
     """Continue rows until each has ended.
 
@@ -62,12 +68,13 @@ def complete_batch(
         limits: tokens to sample at most for each, 1 or more.
         end_ids: tokens that end a row.
         work: what was done is added to it.
+        prefixes: keys and values of earlier sequences of these weights; those of the rows are added.
 
     Raises:
         FloatingPointError: the network's logits are not finite.
     """
     device, most = network.device, max(limits)
-    sampler: BatchSampler[BatchRow] = BatchSampler(network, tempered=True)
+    sampler: BatchSampler[BatchRow] = BatchSampler(network, prefixes=prefixes, tempered=True)
     # Without the last token of each prompt, which the first step reads.
     sampler.batch.reserve(len(rows), max(len(row.prompt) for row in rows) - 1)
     reading = sampler.read(rows, BUDGET)
@@ -94,7 +101,11 @@ def complete_batch(
             places = gone.nonzero()[:, 0].tolist()
             for place in places:
                 counts[order[place]] = step + 1
-            kept = sampler.leave(places)
+            if prefixes is not None:
+                written = ids[at[places], : step + 1].tolist()
+                for place, each in zip(places, written, strict=True):
+                    sampler.rows[place].ids = each
+            kept = sampler.leave(places, remember=prefixes is not None)
             if not kept:
                 break
             order = [order[place] for place in kept]

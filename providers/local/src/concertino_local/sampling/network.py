@@ -47,17 +47,26 @@ class Network:
         """Tokens that it can read."""
         return getattr(self.config, "max_position_embeddings", None)
 
-    def read(self, ids: Sequence[Sequence[int]], begin: int, cache: Any) -> None:
+    def read(self, ids: Sequence[Sequence[int]], begin: int, cache: Any, starts: Sequence[int] = ()) -> None:
         """Read tokens of prompts into a cache.
 
         Args:
             ids: of equal lengths.
-            begin: position of the first.
+            begin: column of the first.
             cache: of the rows.
+            starts: the column in which each row begins; the first one of all by default.
         """
         tokens = torch.tensor(ids, device=self.device)
-        positions = torch.arange(begin, begin + tokens.shape[1], device=self.device).expand(len(ids), -1)
-        self._forward(tokens, positions, None, cache)
+        columns = torch.arange(begin, begin + tokens.shape[1], device=self.device)
+        if not any(starts):
+            self._forward(tokens, columns.expand(len(ids), -1), None, cache)
+            return
+        first = torch.tensor(starts, device=self.device)[:, None]
+        seen = torch.arange(begin + tokens.shape[1], device=self.device)
+        mask = seen >= first
+        if self._direct:  # the mask is taken as it is, so it has to be causal, too
+            mask = mask[:, None, None] & (seen <= columns[:, None])
+        self._forward(tokens, columns - first, mask if self._direct else mask.long(), cache)
 
     def step(
         self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: Any

@@ -32,9 +32,15 @@ class PrefixCache:
         # The first step has to read a token to get logits, so the last one never counts as known.
         prompt = tuple(ids[:-1])
         best, length = None, LEAST - 1
+        # Nearly always a prompt goes on where a whole entry ends, and its last token tells most others apart.
         for known in self._entries:
-            # The first tokens tell most entries apart, before any is searched for its end.
-            if known[:LEAST] == prompt[:LEAST] and (common := _common(known, prompt)) > length:
+            size = len(known)
+            if length < size <= len(prompt) and known[-1] == prompt[size - 1] and prompt[:size] == known:
+                best, length = known, size
+        for known in self._entries:
+            # Only what goes on as the prompt does has more in common with it.
+            goes_on = length < min(len(known), len(prompt)) and known[length] == prompt[length]
+            if goes_on and known[:LEAST] == prompt[:LEAST] and (common := _common(known, prompt)) > length:
                 best, length = known, common
         if best is None:
             return 0, None
@@ -52,11 +58,13 @@ class PrefixCache:
         if not LEAST <= len(entry) <= self._limit:
             return
         for known in [*self._entries]:
-            if known[: len(entry)] == entry:
+            shorter = min(len(known), len(entry))
+            if known[shorter - 1] != entry[shorter - 1] or known[:shorter] != entry[:shorter]:
+                continue
+            if shorter == len(entry):
                 self._entries.move_to_end(known)
                 return
-            if entry[: len(known)] == known:
-                self._drop(known)
+            self._drop(known)
         while self._entries and self.tokens + len(entry) > self._limit:
             self._drop(next(iter(self._entries)))
         self._entries[entry] = copy()

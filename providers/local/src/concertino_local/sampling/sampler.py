@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import numpy
 import torch
 
-from .cache import BatchCache, Slices, SoloCache, copy_row
+from .cache import BatchCache, Slices, SoloCache, behind_prefixes, copy_row
 from .choice import Choices, SamplingRule, row_random, wide_float
 from .network import Network
 from .prefixes import LEAST, PrefixCache
@@ -97,10 +97,10 @@ class BatchSampler(Generic[R]):
         """Begin to read prompts, in passes of at most `budget` tokens, padding included."""
         return PromptReading(self, rows, budget)
 
-    def join(self, prompts: Any, rows: Sequence[R], sources: Sequence[int]) -> None:
-        """Let rows join whose prompts were read into the places `sources` of a cache."""
+    def join(self, prompts: Any, rows: Sequence[R], sources: Sequence[int], begins: Sequence[int]) -> None:
+        """Let rows join whose prompts were read into the places `sources` of a cache, from these columns on."""
         device = self.network.device
-        self.batch.join(prompts, sources, [len(row.prompt) - 1 for row in rows])
+        self.batch.join(prompts, sources, [len(row.prompt) - 1 for row in rows], begins)
         last = torch.tensor([row.prompt[-1] for row in rows], device=device)
         self._tokens = torch.cat([self._tokens, last])
         fresh = [None if row.rule.greedy else row_random(row.seed, row.prompt) for row in rows]
@@ -109,10 +109,10 @@ class BatchSampler(Generic[R]):
         self._random += fresh
         self.rows += rows
         self._choices = None
-        for row, source in zip(rows, sources, strict=True):
+        for row, source, begin in zip(rows, sources, begins, strict=True):
             context = row.prompt[:-1]
             # Copied only if the prefix is kept.
-            self.prefixes.add(context, partial(copy_row, prompts, source, 0, len(context)))
+            self.prefixes.add(context, partial(copy_row, prompts, source, begin, begin + len(context)))
 
     def step(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Sample a token for each row.
@@ -232,6 +232,7 @@ class PromptReading(Generic[R]):
 
     def _run(self) -> Iterator[None]:
         fresh: list[Context] = []
+        begun: list[tuple[Context, int, Slices]] = []
         for context, rows in self._contexts.items():
             length, known = self._sampler.prefixes.find(rows[0].prompt)
             if known is None:
@@ -240,7 +241,10 @@ class PromptReading(Generic[R]):
             # Rows of one context share its prefix, and each of them is told.
             for row in rows:
                 row.cached = length
-            yield from self._part([context], length, known)
+            begun.append((context, length, known))
+        begun.sort(key=lambda each: len(each[0]) - each[1])
+        for several in _parts(begun, lambda each: len(each[0]) - each[1], self._budget):
+            yield from self._continue(several)
         fresh.sort(key=len)
         common, prefix = _common(fresh), None
         if common:
@@ -248,7 +252,7 @@ class PromptReading(Generic[R]):
             shared = self._sampler.batch.new_prompts(common)
             yield from self._read([fresh[0][:common]], 0, shared)
             prefix = [(layer.keys[0], layer.values[0]) for layer in shared.layers]
-        for part in _parts(fresh, common, self._budget):
+        for part in _parts(fresh, lambda context: len(context) - common, self._budget):
             yield from self._part(part, common, prefix)
 
     def _part(self, contexts: list[Context], begin: int, prefix: Slices | None) -> Iterator[None]:
@@ -264,13 +268,33 @@ class PromptReading(Generic[R]):
             padding = sum(longest - len(ids) for ids in contexts)
             # Padding was counted as read.
             self._sampler.read_tokens -= padding
+        self._join(prompts, contexts, [0] * len(contexts))
+
+    def _continue(self, parts: list[tuple[Context, int, Slices]]) -> Iterator[None]:
+        """Read contexts that begin each with something that is known, and let their rows join."""
+        parts = [part for part in parts if self._rows([part[0]])]
+        self.current = self._rows(context for context, _, _ in parts)
+        if not self.current:
+            return
+        fresh = [context[length:] for context, length, _ in parts]
+        longest = max(map(len, fresh))
+        prompts, begins = behind_prefixes([known for _, _, known in parts], longest)
+        if longest:
+            padded = [[*ids, *([0] * (longest - len(ids)))] for ids in fresh]
+            yield from self._read(padded, max(length for _, length, _ in parts), prompts, begins)
+            self._sampler.read_tokens -= sum(longest - len(ids) for ids in fresh)
+        self._join(prompts, [context for context, _, _ in parts], begins)
+
+    def _join(self, prompts: Any, contexts: Sequence[Context], begins: Sequence[int]) -> None:
+        """Let the rows of contexts join, which were read into a cache in this order."""
         places = [(place, row) for place, ids in enumerate(contexts) for row in self._rows([ids])]
         if places:
-            self._sampler.join(prompts, [row for _, row in places], [place for place, _ in places])
-            for _, row in places:
+            rows, sources = [row for _, row in places], [place for place, _ in places]
+            self._sampler.join(prompts, rows, sources, [begins[place] for place in sources])
+            for row in rows:
                 del self._waiting[id(row)]
 
-    def _read(self, ids: Sequence[Sequence[int]], begin: int, cache: Any) -> Iterator[None]:
+    def _read(self, ids: Sequence[Sequence[int]], begin: int, cache: Any, starts: Sequence[int] = ()) -> Iterator[None]:
         """Read tokens of equal lengths, as many at once as the budget allows."""
         width = max(1, self._budget // len(ids))
         for start in range(0, len(ids[0]), width):
@@ -282,7 +306,7 @@ class PromptReading(Generic[R]):
                     return  # nobody waits for it any more
             part = [each[start : start + width] for each in ids]
             self._passed = True
-            self._sampler.network.read(part, begin + start, cache)
+            self._sampler.network.read(part, begin + start, cache, starts)
             self._sampler.passes += 1
             self._sampler.padded_tokens += len(part) * len(part[0])
             self._sampler.read_tokens += len(part) * len(part[0])
@@ -303,14 +327,17 @@ def _common(contexts: Sequence[Context]) -> int:
     return common if common >= LEAST else 0
 
 
-def _parts(contexts: Sequence[Context], common: int, budget: int) -> list[list[Context]]:
-    """Contexts, sorted by length, as passes of few enough tokens, and of lengths that are near enough."""
-    parts: list[list[Context]] = []
-    for context in contexts:
-        rows, length = len(parts[-1]) if parts else 0, len(context) - common
+P = TypeVar("P")
+
+
+def _parts(prompts: Sequence[P], fresh: Callable[[P], int], budget: int) -> list[list[P]]:
+    """Prompts, sorted by how many tokens are new, as passes of few enough tokens, and of lengths near enough."""
+    parts: list[list[P]] = []
+    for prompt in prompts:
+        rows, length = len(parts[-1]) if parts else 0, fresh(prompt)
         # Rows too few to share a pass are padded rather than read alone: a pass costs more than its padding.
-        wide = rows >= ROWS and length > 1.2 * (len(parts[-1][0]) - common)
+        wide = rows >= ROWS and length > 1.2 * fresh(parts[-1][0])
         if not rows or wide or (rows + 1) * length > budget:
             parts.append([])
-        parts[-1].append(context)
+        parts[-1].append(prompt)
     return parts

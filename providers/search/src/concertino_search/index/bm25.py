@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
 
 import bm25s
 import numpy as np
+import numpy.typing as npt
 
 from concertino_search.errors import CorpusError
 from concertino_search.options import VARIANTS, Variant
@@ -44,8 +45,21 @@ class Bm25:
         self._terms: dict[str, int] = matrix.vocab_dict
 
     @classmethod
-    def build(cls, passages: Sequence[Sequence[str]], *, k1: float, b: float, variant: Variant) -> Bm25:
+    def build(
+        cls,
+        passages: Sequence[Sequence[str]],
+        *,
+        k1: float,
+        b: float,
+        variant: Variant,
+        length: float | None = None,
+        weight: Callable[[str], float] | None = None,
+    ) -> Bm25:
         """Index the terms of passages, in order.
+
+        Args:
+            length: terms of a passage that is neither long nor short; by default the mean of these passages.
+            weight: of a term, in place of its idf among these passages.
 
         Raises:
             CorpusError: k1, b or the variant is invalid.
@@ -56,6 +70,10 @@ class Bm25:
             raise CorpusError(f"variant {variant!r}; expected one of {', '.join(VARIANTS)}")
         terms: dict[str, int] = {}
         columns = [[terms.setdefault(term, len(terms)) for term in passage] for passage in passages]
+        if length is not None and any(columns):
+            # The same denominator, k1 * (1 - b + b * own length / length), with the mean in the place of `length`.
+            sloped = k1 * b * sum(map(len, columns)) / len(columns) / length
+            k1, b = k1 * (1 - b) + sloped, sloped / max(k1 * (1 - b) + sloped, 1e-9)
         # ATIRE weighs a term's frequency as Okapi does; Lucene's idf is never 0, so `_reweigh` can divide by it.
         tf = "atire" if variant == "okapi" else "lucene"
         dtype = "float64" if variant == "okapi" else "float32"
@@ -63,8 +81,10 @@ class Bm25:
         if not terms:
             raise CorpusError("no passage holds a single term; choose another analyser")
         matrix.index((columns, terms), show_progress=False, create_empty_token=False)
-        if variant == "okapi":
-            _reweigh(matrix, columns, len(terms))
+        if weight is not None:
+            _reweigh(matrix, columns, np.array([weight(term) for term in terms]))
+        elif variant == "okapi":
+            _reweigh(matrix, columns, None)
         return cls(matrix)
 
     @classmethod
@@ -112,13 +132,15 @@ class Bm25:
         return scores.reshape(len(queries), length)
 
 
-def _reweigh(matrix: bm25s.BM25, columns: list[list[int]], terms: int) -> None:
-    """Put Okapi's idf in the place of Lucene's."""
+def _reweigh(matrix: bm25s.BM25, columns: list[list[int]], weights: npt.NDArray[np.float64] | None) -> None:
+    """Put weights of terms, or Okapi's idf, in the place of Lucene's."""
+    lengths = np.diff(matrix.scores["indptr"])
     count = len(columns)
     lists = np.fromiter(chain.from_iterable(map(set, columns)), dtype=np.int64)
-    held = np.bincount(lists, minlength=terms).astype(np.float64)
+    held = np.bincount(lists, minlength=len(lengths)).astype(np.float64)
     lucene = np.log(1 + (count - held + 0.5) / (held + 0.5))
-    okapi = np.log(count - held + 0.5) - np.log(held + 0.5)
-    okapi = np.where(okapi < 0, _OKAPI_FLOOR * okapi.mean(), okapi)
-    lengths = np.diff(matrix.scores["indptr"])
-    matrix.scores["data"] = matrix.scores["data"] * np.repeat(okapi / lucene, lengths)
+    if weights is None:
+        okapi = np.log(count - held + 0.5) - np.log(held + 0.5)
+        weights = np.where(okapi < 0, _OKAPI_FLOOR * okapi.mean(), okapi)
+    data = matrix.scores["data"]
+    matrix.scores["data"] = (data * np.repeat(weights / lucene, lengths)).astype(data.dtype)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cache
 from typing import Literal
 
 Split = Literal["train", "test"]
@@ -81,6 +82,7 @@ NAMES = words_of(
 """What members may be called; a pool's seed says which member has which name."""
 
 
+@cache
 def places(split: Split) -> tuple[str, ...]:
     """The places that questions of a split name."""
     return tuple(place for head in _HEADS for tail in _TAILS if split_of(place := head + tail) == split)

@@ -153,6 +153,37 @@ class PolicyServer:
                 answer = await wire.post("/v1/completions", body)
         return read_completion(answer, tuple(prompt_ids), version)
 
+    async def check_version(self) -> None:
+        """See that a server that somebody else runs still has the weights that it was given.
+
+        One that was started anew has those of its start, and says so. Its answers since the last such look are then of
+        unknown weights, and nothing answers until a change of weights succeeds. A server that was started here gets its
+        weights back with every start, so it is not asked.
+
+        Raises:
+            SwapError: it has others.
+            ProviderError: it does not answer.
+        """
+        served, attached = self.server.served, self.server.settings.attach
+        if not attached or not served.version:
+            return
+        stated = await (await self._control()).get("/weight_info")
+        number = stated.get("weight_version") if isinstance(stated, Mapping) else None
+        # What this process gave is known exactly; what another one of the training gives goes up.
+        given = served.weights is not None or served.sent
+        if number == str(served.version):
+            return
+        if not given and str(number).isdecimal() and int(str(number)) > served.version:
+            served.version = int(str(number))
+            return
+        served.broken = (
+            f"nothing answers: {attached} was given weights of version {served.version}, and says that it has "
+            f"{str(number)[:100]!r}; it was started anew, or somebody else changes its weights; load_weights() again, "
+            "or resume the training, which does"
+        )
+        self.server.attach_again()
+        raise SwapError(served.broken, None)
+
     # -- pausing -----------------------------------------------------------------------------------------------
 
     async def pause(self, mode: Literal["wait", "abort", "keep"] = "wait") -> None:
@@ -278,9 +309,20 @@ class PolicyServer:
 
     async def _probe_first(self, wire: VllmClient, model: str) -> None:
         """Have the probe in the cache, so that a cache which outlives the change shows."""
-        if wire.base not in self._probed:
-            self._probed.add(wire.base)
-            await probe(wire, model)
+        if wire.base in self._probed or (self.server.settings.attach and await self._left_paused(wire)):
+            return
+        self._probed.add(wire.base)
+        await probe(wire, model, self.server.settings.transfer_seconds)
+
+    async def _left_paused(self, wire: VllmClient) -> bool:
+        """Whether a training that was killed has left the server paused, in which it would let a request wait."""
+        try:
+            said = await wire.get("/is_paused")
+        except ProviderError as error:
+            if error.status is None:
+                raise
+            return False  # it has no such endpoint; the pause says so
+        return isinstance(said, Mapping) and bool(said.get("is_paused"))
 
     async def _check(self, wire: VllmClient, model: str) -> None:
         await check_first_answer(wire, model, self.server.settings.transfer_seconds)

@@ -305,6 +305,12 @@ class VllmServer:
             if self._state == "stopping" and process is self._process:
                 self._state = "idle"
 
+    def attach_again(self) -> None:
+        """Look at the server of somebody else as at a new one from the next request on: it was started anew."""
+        with self._lock:
+            if self.settings.attach and self._state == "ready":
+                self._state = "idle"
+
     async def stopped(self) -> None:
         """Stop it, and wait until nothing of it is left."""
         self.stop()
