@@ -48,7 +48,7 @@ class Faulty(Scripted):
         if self.chance.random() < 0.05:
             raise ConnectionResetError("not reached")
         if self.chance.random() < 0.02:
-            await asyncio.sleep(30)  # longer than the run may take
+            await asyncio.sleep(60)  # longer than the run may take
 
 
 def say(messages: list[ct.Message]) -> str:
@@ -130,7 +130,7 @@ class Caller:
 def presets() -> dict[str, Preset]:
     """Two, with a pool of their own."""
     pool = pool_of(Faulty(say, piece=5, pause=0.001), pause=0.002)
-    budget = ct.Budget(usd=0.05, seconds=5)
+    budget = ct.Budget(usd=0.05, seconds=15)
     return {
         name: Preset(name, pool, strategy=ct.ParallelRounds(), budget=budget, on_disconnect=left)
         for name, left in (("helper", "cancel"), ("patient", "continue"))
@@ -153,7 +153,6 @@ def left_behind(here: Here) -> list[Any]:
         ring.running,
         hub.active,
         len(hub._resuming),
-        len(hub._began_with),
         *(pair for pair in accounts if pair != (0, 0)),
     ]
 
@@ -190,5 +189,6 @@ async def test_nothing_is_left_of_faults_and_of_those_who_leave(
     record_property("runs", sum(name.endswith(".trace.jsonl") for name in names))
     assert open_files() <= files
     assert not [name for name in names if name.startswith(".")]
-    for way in ("whole", "streamed", "left", "response", "background", "wrong"):
-        assert seen[way] > 0, seen
+    # On a busy machine any one of them may run out of time; none may be left out.
+    tried = {name.partition(":")[0] for name in seen}
+    assert tried == {"whole", "streamed", "left", "given_up", "response", "background", "wrong"}
