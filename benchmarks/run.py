@@ -27,7 +27,7 @@ from measure import Row, machine, merge, table
 HERE = Path(__file__).parent
 SCENARIOS = (
     "whole_runs", "startup", "overhead", "rounds", "waiting", "faults", "graphs", "pools", "clients", "search", "early",
-    "bench", "rollouts", "runs", "places",
+    "bench", "rollouts", "runs", "places", "serving",
 )  # fmt: skip
 SPEED = {
     "local": "Local models against the `generate` of transformers",
@@ -55,7 +55,7 @@ BEHAVIOUR = {
 }
 """Tables of what comes out: no change of speed moves them."""
 OTHERS = SPEED | BEHAVIOUR
-ONCE = ("rollouts", "early", "bench", "runs", "clients", "graphs", "places")
+ONCE = ("rollouts", "early", "bench", "runs", "clients", "graphs", "places", "serving")
 """Long ones: one process each."""
 SHORTENED = (
     *("sandbox", "strategies", "conductor", "answers", "streaming", "hostile_streams"),

@@ -34,7 +34,7 @@ WHY = {
     r"test_models.*_delete": "presets stand in the settings file; no client deletes them",
     r"input_tokens": "tokens are not counted before a run: which models it asks is not known",
     r"test_responses.*_compact": "a conversation is not compacted for a client",
-    r"_create_with_all_params": "what would be ignored is refused: tools of a client, audio, log-probabilities",
+    r"_create_with_all_params": "what would be ignored is refused: audio, log-probabilities, tools that a service runs",
     r"test_responses.*_create_overload": "it names no model and asks nothing",
 }
 """Why a test fails, by what its name matches; the first counts."""
