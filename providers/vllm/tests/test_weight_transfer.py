@@ -239,13 +239,16 @@ async def test_tensors_that_are_not_the_served_models_are_refused_before_anythin
 # -- a step fails --------------------------------------------------------------------------------------------
 
 HOW = ("dies", "stalls", "refuses", "raves")
-EVERY = [
-    # One of each kind always; all others where there is time.
-    pytest.param(way, step, how, marks=[] if (way, step) == ("ipc", "update") and how != "stalls" else pytest.mark.slow)
-    for way in WAYS
-    for step in STEPS
-    for how in HOW
-]
+
+
+def _mark(way: str, step: str, how: str) -> list[pytest.MarkDecorator]:
+    """One of each kind always; of the others one way where there is time, the other one in the soak."""
+    if (way, step) == ("ipc", "update") and how != "stalls":
+        return []
+    return [pytest.mark.slow if way == "ipc" else pytest.mark.soak]
+
+
+EVERY = [pytest.param(way, step, how, marks=_mark(way, step, how)) for way in WAYS for step in STEPS for how in HOW]
 
 
 @pytest.mark.parametrize(("way", "step", "how"), EVERY)

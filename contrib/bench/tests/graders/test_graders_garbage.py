@@ -269,7 +269,7 @@ HOSTILE = [
     "Question:",
     "\nQ",
 ]
-TIMED = ["exact-match", "numeric", "choice", "multi-answer", "call-match"]
+TIMED = ["exact-match", pytest.param("numeric", marks=pytest.mark.soak), "choice", "multi-answer", "call-match"]
 
 
 @pytest.mark.slow
@@ -289,7 +289,7 @@ def _megabyte(piece: str) -> str:
     return (piece * (1_000_000 // len(piece) + 1))[:1_000_000]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_hostile_megabyte_of_mathematics_takes_linear_time_here_and_its_limit_in_the_worker() -> None:
     """What compares is a process of its own, with five seconds; what reads is here."""
     grader: Any = GRADERS["math"]

@@ -52,7 +52,7 @@ def stop_after(saves: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ScorerTraining, "_save", save)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_training_that_was_interrupted_ends_like_one_that_was_not(
     small: WordNet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,7 +69,7 @@ def test_a_training_that_was_interrupted_ends_like_one_that_was_not(
         assert np.allclose(array, resumed.weights.arrays[name], atol=1e-6), name
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_batches_that_other_processes_draw_give_the_same_scorer(small: WordNet, tmp_path: Path) -> None:
     alone = begin(small, tmp_path / "alone.state").run()
     beside = begin(small, tmp_path / "beside.state")
