@@ -144,16 +144,18 @@ class Shape:
         # By the names of fields that a table has, in their order: almost all tables of a trace have the same few.
         self._checks: dict[tuple[str, ...], Callable[[Any], bool]] = {}
 
-    def check(self, names: tuple[str, ...], *also: str) -> Callable[[Any], bool]:
+    def check(self, names: tuple[str, ...], *also: str, late: tuple[str, ...] = ()) -> Callable[[Any], bool]:
         """What tells whether a table with fields of these names surely has this shape; the rare is left to `fault`.
 
         Args:
             also: Python that is to be true of the table `v`, too.
+            late: fields that hold a `LateValue`, which is checked when it is read.
         """
         if any(name not in names for name in self._required):
             return _never
         given: dict[str, Any] = {}
-        rules = [(name, rule) for name in names if (rule := self._rules.get(name)) is not None and name != "t"]
+        asked = [name for name in names if name != "t" and name not in late]
+        rules = [(name, rule) for name in asked if (rule := self._rules.get(name)) is not None]
         # The types first: what else is asked counts on them.
         source = " and ".join([*(rule.source(f"v[{name!r}]", given) for name, rule in rules), *filter(None, also)])
         return _compiled(f"    return {source or True}", given)
@@ -196,17 +198,19 @@ def _named(thing: object, given: dict[str, Any]) -> str:
     return name
 
 
-def checked_record(record: dict[str, Any], path: Path, line: int) -> dict[str, Any]:
+def checked_record(record: dict[str, Any], path: Path, line: int, late: tuple[str, ...] = ()) -> dict[str, Any]:
     """A record of a trace, if it has the shape of its kind.
 
     Args:
         line: at which it stands in the file, counted from 1.
+        late: fields that hold a `LateValue`.
 
     Raises:
         JournalError: it has not; names file, line and field.
     """
     # Almost all records of a trace have the same few sets of fields.
-    check = _checks.get(tuple(record))
+    form = (late, *record) if late else tuple(record)
+    check = _checks.get(form)
     if check is not None and check(record):
         return record
     if found := _fault_of(record):
@@ -215,22 +219,23 @@ def checked_record(record: dict[str, Any], path: Path, line: int) -> dict[str, A
             "it; use an unchanged copy."
         )
     if check is None:
-        _seen[tuple(record)] += 1
-        if _seen[tuple(record)] == _OFTEN and len(_checks) < _FORMS:
-            _checks[tuple(record)] = _check_of(record)
+        _seen[form] += 1
+        if _seen[form] == _OFTEN and len(_checks) < _FORMS:
+            _checks[form] = _check_of(record, late)
     return record
 
 
-_checks: dict[tuple[str, ...], Callable[[Any], bool]] = {}
+_Form = tuple[str | tuple[str, ...], ...]
+_checks: dict[_Form, Callable[[Any], bool]] = {}
 """What tells of records with these fields, in their order, whether they are surely right."""
-_seen: Counter[tuple[str, ...]] = Counter()
+_seen: Counter[_Form] = Counter()
 
 
-def _check_of(record: Mapping[str, Any]) -> Callable[[Any], bool]:
+def _check_of(record: Mapping[str, Any], late: tuple[str, ...]) -> Callable[[Any], bool]:
     kind = record["t"]
     nested = f"(v['parent'] + '/') in v['id'] and v['id'].count('/') <= {_DEEPEST}" if "parent" in record else ""
     shape = shape_of(kind)
-    return _never if shape is None else shape.check(tuple(record), f"v['t'] == {kind!r}", nested)
+    return _never if shape is None else shape.check(tuple(record), f"v['t'] == {kind!r}", nested, late=late)
 
 
 @cache

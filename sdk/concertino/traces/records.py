@@ -121,8 +121,8 @@ class TraceReading:
     def _taken(self, record: Record) -> Record:
         if "$blob" in record and self._held is None and (small := outline_of(record, self._without)) is not None:
             later = self.later()
-            outline = {**small, **{field: LateValue(partial(_field_of, later, field)) for field in record["big"]}}
-            return checked_record(outline, self.path, self._cursor.n)
+            big = {field: LateValue(partial(_field_of, later, field)) for field in record["big"]}
+            return checked_record({**small, **big}, self.path, self._cursor.n, tuple(big))
         found = unpacked(record, self._blobs)
         if self._held is not None:
             size = record.get("bytes", 0)
