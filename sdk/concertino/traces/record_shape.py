@@ -209,7 +209,7 @@ def checked_record(record: dict[str, Any], path: Path, line: int, late: tuple[st
         JournalError: it has not; names file, line and field.
     """
     # Almost all records of a trace have the same few sets of fields.
-    form = (late, *record) if late else tuple(record)
+    form: _Form = (late, *record) if late else tuple(record)
     check = _checks.get(form)
     if check is not None and check(record):
         return record
