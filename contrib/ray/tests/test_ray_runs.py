@@ -181,7 +181,7 @@ def test_a_keeper_of_traces_that_dies_costs_time_alone(nodes: Any, tmp_path: Pat
     check_bill(tmp_path / "log")
 
 
-@both_ways
+@pytest.mark.parametrize("journals", ["streamed", pytest.param("shared", marks=pytest.mark.soak)])
 def test_nodes_that_die_lose_nothing_and_new_ones_get_work(nodes: Any, tmp_path: Path, journals: Journals) -> None:
     async def main() -> tuple[dict[str, RunResult], list[Any]]:
         async with RayRuns(PaidRuns(tmp_path / "log", 0.1), slots=12, journals=journals) as place:
