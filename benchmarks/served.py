@@ -169,7 +169,7 @@ def echo_app() -> Any:
 
 
 async def serve(app: Any) -> None:
-    """Serve as the command does, until whoever started this process closes its input."""
+    """Serve as the command does, until the program that started this process closes its input."""
     from concertino_serve.http_server import listen, server_of
 
     server = server_of(app, 5.0)

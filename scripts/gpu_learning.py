@@ -7,7 +7,7 @@ A model is made from nothing, taught by trajectories of the practice domain, and
 and a pool; once more with rewards dealt out at random, which must not help. On a CPU all sizes are smaller.
 
 The invariant: `FOLDER/figures.json` is written whole after each stage, and a stage that is in it is not done again. So
-a part that was stopped has the figures of what it did, and goes on from there.
+a part that was stopped has the figures of what it did, and continues from there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an attacker sends: each request is refused, nothing runs, nothing leaks, and the server goes on."""
+"""What an attacker sends: each request is refused, nothing runs, nothing leaks, and the server continues."""
 
 from __future__ import annotations
 

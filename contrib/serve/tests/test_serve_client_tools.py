@@ -1,4 +1,4 @@
-"""Tools that clients supply, and calls that wait for a decision: a run stops for them, and goes on by a request."""
+"""Tools that clients supply, and calls that wait for a decision: a run stops for them, and continues with a request."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def test_a_server_of_others_that_comes_back_with_its_first_weights_is_noticed_an
     tmp_path: Path, supervised: Supervised
 ) -> None:
     said = kill_server_of_others(tmp_path / "home", supervised, SAMPLES)
-    assert "and says that it has 'default'; it was started anew" in said
+    assert "and says that it has 'default'; it was restarted" in said
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@
 
 Invariants: results are small and come straight back, and nothing waits in Ray's store; an order is issued again only
 when its worker is gone or counts as gone, and then takes its trace over. A trace is in the folder of the driver, and
-whoever goes on with a run has all of it: a worker that could not have it would pay for its calls again.
+a worker that continues a run has all of it: a worker that could not have it would pay for its calls again.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class CallAnswers:
         """Compare with the calls that wait.
 
         Returns:
-            The number of the record behind which the run goes on.
+            The number of the record behind which the run continues.
 
         Raises:
             ApiError: the run does not wait, or for others.

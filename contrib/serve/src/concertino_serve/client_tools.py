@@ -2,7 +2,7 @@
 
 A run that calls one is suspended, as for a person's decision. The request with the results resumes it, in any process.
 
-    pool = pool_with(preset.pool, request.tools, given)     # the pool of the run, at its beginning and when it goes on
+    pool = pool_with(preset.pool, request.tools, given)     # the pool of the run, from its beginning to its end
     key = call_key(run_id, "1.a")                           # the id of a call, as a client reads it
     run_id, call_id = split_key(key)
 
@@ -82,7 +82,7 @@ def pool_with(pool: Pool, tools: Sequence[Tool], given: Mapping[str, str]) -> Po
 
 def _member(tool: Tool, given: Mapping[str, str]) -> ToolSpec:
     async def returned(arguments: dict[str, Any], context: Context) -> str:
-        # It is called when the run goes on, which is when the client has brought the result.
+        # It is called when the run continues, which is when the client has brought the result.
         return given[context.call_id]
 
     return ToolSpec.from_schema(

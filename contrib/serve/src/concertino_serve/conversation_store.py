@@ -96,7 +96,7 @@ class ConversationStore:
         """Put an entry at the end; the id of an answer stands once.
 
         Raises:
-            ApiError: there is no such conversation.
+            ApiError: the conversation is not known.
         """
         known = self.get(name, owner)
         if isinstance(entry, str) and entry in known.entries:

@@ -1,7 +1,7 @@
 """How the server listens: its socket, and HTTP with limits that the application cannot set.
 
-Invariant: whoever connects and does not finish the head of a request is dropped after some seconds, so idle and slow
-clients hold no connection for long. The body has a limit of its own, in `gate`.
+Invariant: a client that connects and does not finish the head of a request is dropped after some seconds, so idle and
+slow clients hold no connection for long. The body has a limit of its own, in `gate`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The pool as an MCP server on stdin and stdout, for the client that starts it.
 
-Invariants: whoever starts the process is its only client, so it needs no key, and only the limits of presets and of the
-whole server hold. Its runs end with it: no later start resumes them, for another client would pay for them.
+Invariants: the program that starts the process is its only client, so it needs no key, and only the limits of presets
+and of the whole server hold. Its runs end with it: no later start resumes them, for another client would pay for them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A task is a run, and its id that of the run: it outlives its connection and a kill of the server, which resumes it.
 
-Invariant: a client is told of a task only after it is on the disk that the run goes on without a client.
+Invariant: a client is told of a task only after it is on the disk that the run continues without a client.
 """
 
 from __future__ import annotations

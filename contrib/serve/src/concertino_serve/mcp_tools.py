@@ -1,8 +1,8 @@
 """The tools that MCP clients find: `ask`, which asks a preset, and the members of a pool, each with its own schema.
 
-Invariants: the list is the same for everyone and has a fixed order. A member that needs a person's approval is no tool,
-unless the settings approve it. A tool is what it was told to be: names, schemas and descriptions are those that a
-leading model reads.
+Invariants: the list is the same for everyone and has a fixed order. A member that needs a person's approval is not
+offered as a tool, unless the settings approve it. A tool is what it was told to be: names, schemas and descriptions are
+those that a leading model reads.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class McpTools:
         )
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
-        """The schema of a tool's arguments; None if there is no such tool."""
+        """The schema of a tool's arguments; None if it is not known."""
         if name == ASK:
             return self._ask().input_schema
         tool = self.members.get(name)

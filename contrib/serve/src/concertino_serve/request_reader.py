@@ -34,7 +34,7 @@ class Conversation:
     Attributes:
         history: the earlier turns.
         instructions: the system messages.
-        answers: for calls of a suspended run, which goes on; nothing else is asked then.
+        answers: for calls of a suspended run that continues; nothing else is asked then.
         blocked: why no run may begin, unless the request joins one.
     """
 

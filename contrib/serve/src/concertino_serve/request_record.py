@@ -1,9 +1,9 @@
 """What a client asked for, kept beside the trace of its run.
 
-A run that was suspended goes on with another request, which brings what its calls waited for: results of the client's
+A suspended run continues with another request, which brings what its calls waited for: results of the client's
 tools, decisions about others. Each such request begins a *part* of the run. It stands in the record of the first one.
 
-Invariant: a request is on the disk before its run begins or goes on, so a run of this server can be resumed, joined
+Invariant: a request is on the disk before its run begins or continues, so a run of this server can be resumed, joined
 and told again by any later process. It holds no key of a client, and known secrets are hidden in it as in a trace.
 """
 

@@ -229,7 +229,7 @@ class RunHub:
         return self._served(run.id, RequestRecord.read(run.trace), run.part)
 
     def _is_due(self, run_id: str, first: RequestRecord) -> bool:
-        """Whether a run goes on without anything new from its client."""
+        """Whether a run continues without anything new from its client."""
         info = self.runs.get(run_id)
         if info.state == "suspended" and first.parts:
             # The server was killed between the client's request and its first record.
@@ -254,7 +254,7 @@ class RunHub:
         """Continue a suspended run with what its calls waited for, or join the part that the same answers began.
 
         Raises:
-            ApiError: there is no such run, its calls do not wait, or there is no room for it.
+            ApiError: the run is not known, its calls do not wait, or there is no room for it.
         """
         known = self.get(answers.run_id, request.owner)
         async with self._alone(known.id):
@@ -402,7 +402,7 @@ class RunHub:
         return resumed
 
     async def close(self, *, for_good: bool = False) -> None:
-        """Suspend what still runs: it goes on at the next start.
+        """Suspend what still runs: it continues at the next start.
 
         Args:
             for_good: no later start resumes it.

@@ -57,7 +57,7 @@ class Step(NamedTuple):
     """One step of the story.
 
     Attributes:
-        call: for `opened`, `closed`, and `waits`: the run goes on when the client has made the call, or when it was
+        call: for `opened`, `closed`, and `waits`: the run continues when the client has made the call, or when it was
             decided whether the server may.
         text: for `text`: more of the answer; for `rewritten`: the whole answer, which is not what was told before.
     """

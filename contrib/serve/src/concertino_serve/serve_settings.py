@@ -74,7 +74,7 @@ class Preset:
         """A model of its pool that answers alone, without calls, and with the same budget.
 
         Raises:
-            PoolError: there is no such model.
+            PoolError: the model is not in the pool.
         """
         name = self.pool.model(model).name
         return replace(

@@ -400,7 +400,7 @@ def test_a_server_of_others_that_was_started_anew_is_noticed_behind_the_batch_an
     with pytest.raises(concertino_vllm.SwapError, match=r"given weights of version 1, and says that it has 'default'"):
         made.generate(prompts(2))
     asked = len(fake.asked)
-    with pytest.raises(concertino_vllm.VllmServerError, match=r"nothing answers: .*started anew"):
+    with pytest.raises(concertino_vllm.VllmServerError, match=r"nothing answers: .*restarted"):
         made.generate(prompts(2))
     assert len(fake.asked) == asked
     made.update(folder)

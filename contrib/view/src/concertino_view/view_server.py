@@ -173,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
             case "api", *_:
                 self._data(parts, query)
             case _:
-                raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
+                raise Refused(HTTPStatus.NOT_FOUND, "page not found")
 
     def _data(self, parts: list[str], query: dict[str, str]) -> None:
         """Answer what a script of a page asks for."""
@@ -190,7 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
             case ["flips"]:
                 found = server.evaluations.flips(_number(query, "a", 0), _number(query, "b", 1))
                 if found is None:
-                    raise Refused(HTTPStatus.NOT_FOUND, "there is no such evaluation")
+                    raise Refused(HTTPStatus.NOT_FOUND, "evaluation not found")
                 self._json(found)
             case ["compare"]:
                 self._json(comparison(*(server.run_of(query.get(each, "")) for each in ("a", "b"))))
@@ -199,7 +199,7 @@ class _Handler(BaseHTTPRequestHandler):
                 seconds = {"data": _FIRST, "bodies": 0.0, "events": 0.0}.get(what)
                 self._run(server.run_of(name, seconds), what, query)
             case _:
-                raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
+                raise Refused(HTTPStatus.NOT_FOUND, "page not found")
 
     def _admits(self, path: str, query: dict[str, str]) -> bool:
         """Let in who asks for this address and has the key; whoever brings it in the address gets a cookie first."""
@@ -239,7 +239,7 @@ class _Handler(BaseHTTPRequestHandler):
             case "events":
                 self._follow(run, int(self.headers.get("Last-Event-ID") or _number(query, "from", 0)))
             case _:
-                raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
+                raise Refused(HTTPStatus.NOT_FOUND, "page not found")
 
     def _replay(self) -> None:
         """Replay a run, for a page of this server alone: a page of another site can neither ask nor read the answer."""
@@ -251,7 +251,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get_all("Origin") not in ([f"http://127.0.0.1:{port}"], [f"http://localhost:{port}"]):
             raise Refused(HTTPStatus.FORBIDDEN, "another page asks; open the address yourself")
         if (head, *parts[:1], *parts[2:]) != ("api", "runs", "replay"):
-            raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
+            raise Refused(HTTPStatus.NOT_FOUND, "page not found")
         if not self.server.replays:
             raise Refused(HTTPStatus.FORBIDDEN, "this server does not replay; start it with: concertino view --replay")
         asked = self._asked()

@@ -3,11 +3,11 @@
 Token ids go in, token ids and log-probabilities come out, many requests at a time. `update` changes the server's
 weights in one step: it pauses, loads, empties the prefix cache and resumes (`concertino_vllm.PolicyServer`), and then
 asks one fixed prompt and compares the numbers with those of the model in this process. The invariants: after a
-successful `update` every sample comes from the new weights; after a failed one, or when the server was started anew by
+successful `update` every sample comes from the new weights; after a failed one, or when the server was restarted by
 others, nothing is sampled until another has succeeded; and a log-probability is that of the temperature of sampling, or
 the server is refused.
 
-`version` counts the updates of the training, as with every policy. The server has a number of its own, which goes on
+`version` counts the updates of the training, as with every policy. The server has a number of its own, which continues
 when a training is resumed or another one begins.
 """
 
@@ -187,7 +187,7 @@ class VLLMPolicy(Policy):
 
     async def _sampled(self, prompts: Sequence[Prompt]) -> list[Sample]:
         samples = await self._sample_all(prompts)
-        # Behind the samples: a server that was started anew meanwhile has answered the requests that were made again.
+        # Behind the samples: a server that was restarted meanwhile has answered the requests that were made again.
         await self._server.check_version()
         return samples
 

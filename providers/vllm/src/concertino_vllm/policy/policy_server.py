@@ -156,7 +156,7 @@ class PolicyServer:
     async def check_version(self) -> None:
         """See that a server that somebody else runs still has the weights that it was given.
 
-        One that was started anew has those of its start, and says so. Its answers since the last such look are then of
+        One that was restarted has those of its start, and says so. Its answers since the last such look are then of
         unknown weights, and nothing answers until a change of weights succeeds. A server that was started here gets its
         weights back with every start, so it is not asked.
 
@@ -178,7 +178,7 @@ class PolicyServer:
             return
         served.broken = (
             f"nothing answers: {attached} was given weights of version {served.version}, and says that it has "
-            f"{str(number)[:100]!r}; it was started anew, or somebody else changes its weights; load_weights() again, "
+            f"{str(number)[:100]!r}; it was restarted, or somebody else changes its weights; load_weights() again, "
             "or resume the training, which does"
         )
         self.server.attach_again()

@@ -306,7 +306,7 @@ class VllmServer:
                 self._state = "idle"
 
     def attach_again(self) -> None:
-        """Look at the server of somebody else as at a new one from the next request on: it was started anew."""
+        """Look at the server of somebody else as at a new one from the next request on: it was restarted."""
         with self._lock:
             if self.settings.attach and self._state == "ready":
                 self._state = "idle"
