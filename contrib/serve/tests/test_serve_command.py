@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +12,9 @@ from click.testing import CliRunner, Result
 from concertino.cli import command_line
 from concertino.core.errors import ConcertinoError, UsageError
 from concertino_serve.serve_settings import read_serve_settings
-from tree import ROOT
 
-EXAMPLES = ROOT / "docs" / "examples" / "serve"
+from .serving_example import EXAMPLES, example_served
+
 POOL = 'members = ["toy/solve"]\n\n[roles]\norchestrator = "toy/leader"\n'
 PRESET = '[presets.helper]\npool = "pool.toml"\n'
 
@@ -34,19 +32,10 @@ def served(folder: Path, text: str, *options: str) -> Result:
 
 @pytest.mark.slow
 def test_the_example_of_the_page_asks_the_settings_of_the_page(tmp_path: Path) -> None:
-    for name in ("serve.toml", "pool.toml"):
-        (tmp_path / name).write_text((EXAMPLES / name).read_text())
-    command = [sys.executable, "-m", "concertino", "serve", "serve.toml", "--port", "0", "--json"]
-    server = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        told = json.loads("".join(iter(server.stdout.readline, "}\n")) + "}")
+    with example_served(tmp_path) as told:
         given = {**os.environ, "OPENAI_BASE_URL": f"{told['address']}/v1", "OPENAI_API_KEY": "none"}
         asked = [sys.executable, EXAMPLES / "ask.py"]
         done = subprocess.run(asked, env=given, capture_output=True, text=True, timeout=120, check=False)
-    finally:
-        server.send_signal(signal.SIGINT)
-        server.communicate(timeout=30)
     assert told["models"] == ["helper", "careful"]
     lines = done.stdout.splitlines()
     assert lines[0] == "models: helper, careful", done.stderr

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import signal
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import concertino as ct
 import concertino_mcp
 import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
-from tree import ROOT
 from waiting import wait_until
 
+from .serving_example import EXAMPLES, copy_example, example_served
 from .serving_here import served
 from .serving_mcp import ANSWER, REVISIONS, Members, mcp_settings, text_of
 
-EXAMPLES = ROOT / "docs" / "examples" / "serve"
 SCRIPT = Path(__file__).with_name("stdio_server.py")
 
 
@@ -80,8 +76,7 @@ async def test_over_stdio_calls_are_made_cancelled_and_on_record(revision: str, 
 
 @pytest.mark.slow
 async def test_the_command_serves_a_client_that_starts_it(tmp_path: Path) -> None:
-    for name in ("serve.toml", "pool.toml"):
-        (tmp_path / name).write_text((EXAMPLES / name).read_text())
+    copy_example(tmp_path)
     command = ["-m", "concertino", "serve", "serve.toml", "--stdio"]
     async with Client(StdioServerParameters(command=sys.executable, args=command, cwd=tmp_path)) as client:
         done = await client.call_tool("calculate", {"expression": "6*3"})
@@ -94,18 +89,9 @@ async def test_the_command_serves_a_client_that_starts_it(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_the_example_of_the_page_asks_a_pool_over_mcp(tmp_path: Path) -> None:
-    for name in ("serve.toml", "pool.toml"):
-        (tmp_path / name).write_text((EXAMPLES / name).read_text())
-    command = [sys.executable, "-m", "concertino", "serve", "serve.toml", "--port", "0", "--json"]
-    server = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        told: dict[str, Any] = json.loads("".join(iter(server.stdout.readline, "}\n")) + "}")
+    with example_served(tmp_path) as told:
         asked = [sys.executable, EXAMPLES / "use_mcp.py", f"{told['address']}/mcp"]
         done = subprocess.run(asked, capture_output=True, text=True, timeout=120, check=False)
-    finally:
-        server.send_signal(signal.SIGINT)
-        server.communicate(timeout=30)
     lines = done.stdout.splitlines()
     assert lines[0].startswith("tools: ask, "), done.stderr
     assert lines[1] == "calculate: 18"
