@@ -21,6 +21,7 @@ import asyncio
 import contextlib
 import contextvars
 import logging
+import sys
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Coroutine, Iterable
@@ -126,6 +127,10 @@ class CallOwner(ABC):
     @abstractmethod
     def delivered(self, index: int) -> None:
         """The observation of an execution may be seen: whoever waits for it continues."""
+
+    def entered(self, execution: Execution) -> None:
+        """An execution that was just submitted found room: it can run."""
+        execution.run(at_once=True)
 
 
 class Attempts:
@@ -311,8 +316,12 @@ class Execution(ABC):
             self.runtime.waiting -= 1
             self.ledger.resume()
 
-    def start(self) -> None:
-        """All gates have room: begin."""
+    def start(self, *, waited: bool) -> None:
+        """All gates have room: begin.
+
+        Args:
+            waited: whether it stood in a queue. Then another call is just ending, on whose stack nothing else may run.
+        """
         scope, owner, runtime = self.scope, self.owner, self.runtime
         if self.phase == "queued":
             self._leave_queue()
@@ -325,13 +334,36 @@ class Execution(ABC):
             self.deadline = now + timeout
         runtime.deadlines.add(self.deadline, self)
         self.phase = "started"
+        if waited:
+            self.run(at_once=False)
+        else:
+            owner.entered(self)
+
+    def run(self, *, at_once: bool) -> None:
+        """Give it a task. At once, it runs until it first waits; one that never waits never meets the event loop.
+
+        Python 3.11 has no eager tasks: there, the first step is made when the event loop comes to it.
+        """
+        if self.ending:
+            return  # it was stopped before it could run
         # In the context of whoever asked for it: it may be started by a call of another run that made room.
         # Not by the loop's task factory, which would take it for a background task of the call that made room.
-        task = self.task = asyncio.Task(self._live(), loop=loop, context=owner.context.copy())
-        runtime.tasks[task] = self
+        loop, context = self.scope.loop, self.owner.context.copy()
+        if sys.version_info >= (3, 12) and at_once:
+            asyncio.Task(self._live(), loop=loop, context=context, eager_start=True)
+        else:
+            self._has_task(asyncio.Task(self._live(), loop=loop, context=context))
+
+    def _has_task(self, task: asyncio.Task[None]) -> None:
+        self.task = task
+        self.runtime.tasks[task] = self
 
     async def _live(self) -> None:
         self.phase = "running"
+        if self.task is None:  # an eager task runs before its constructor has returned it
+            task = asyncio.current_task()
+            assert task is not None
+            self._has_task(task)
         CURRENT.set(self if self.owns_tasks else None)
         try:
             if self.owns_tasks and (turn := self.runtime.turns.ask(CALL)) is not None:
@@ -658,7 +690,7 @@ class Execution(ABC):
         if self.phase == "over":
             return
         attempts, ladder, owner = self.attempts, self.ladder, self.owner
-        self.phase = "over"
+        before, self.phase = self.phase, "over"
         # Read before the attempt ends, which forgets that one was in flight.
         cut_short = ladder is not None and (attempts.in_flight or ladder.interrupted)
         self._attempt_ends()
@@ -687,9 +719,13 @@ class Execution(ABC):
             observation.usage = own.plus(self.ledger.usage)
         self._record(observation)
         owner.observed(self.index, observation, self.full)
+        self._leave(before)
+
+    def _leave(self, before: Phase) -> None:
+        """Give its places to others. Last: the next call there must find this one settled and recorded."""
         if self.task is not None:
             self.runtime.tasks.pop(self.task, None)
-            # Last: the next call at this place must find this one settled and recorded.
+        if before in ("started", "running"):
             leave(self.gates)
 
     def _record(self, observation: Observation) -> None:

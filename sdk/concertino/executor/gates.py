@@ -28,8 +28,8 @@ class Waiting(Protocol):
     def over(self) -> bool:
         """Whether it has ended while it waited."""
 
-    def start(self) -> None:
-        """Begin."""
+    def start(self, *, waited: bool) -> None:
+        """Begin; it was just submitted, or waited until another call ended."""
 
     def stop(self, why: Literal["cancelled"]) -> None:
         """End it."""
@@ -70,7 +70,7 @@ class Gate:
         return None
 
 
-def enter(call: Waiting) -> bool:
+def enter(call: Waiting, *, waited: bool = False) -> bool:
     """Start a call if all its gates have room, else park it. Says whether it started."""
     # All or none: a place held while waiting for another one would be lost to everybody else.
     for gate in call.gates:
@@ -79,7 +79,7 @@ def enter(call: Waiting) -> bool:
             return False
     for gate in call.gates:
         gate.running += 1
-    call.start()
+    call.start(waited=waited)
     return True
 
 
@@ -93,7 +93,7 @@ def leave(gates: tuple[Gate, ...]) -> None:
             call = gate.next()
             if call is None:
                 break
-            enter(call)
+            enter(call, waited=True)
 
 
 class AdaptiveGate(Gate):

@@ -96,6 +96,7 @@ class PlanRun(CallOwner):
         "_observations",
         "_order",
         "_own_tools",
+        "_ready",
         "_results",
         "_settling",
         "_waiting",
@@ -126,6 +127,7 @@ class PlanRun(CallOwner):
         self._left = len(plan.calls)
         self._observations: list[Observation | None] = [None] * self._left
         self._order: CallOrder | None = None
+        self._ready: deque[Execution] | None = None
         self._results: dict[str, Any] = {}
         self._settling: deque[tuple[int, Observation]] | None = None
         self._waiting: set[asyncio.Task[None]] = set()
@@ -142,6 +144,7 @@ class PlanRun(CallOwner):
             self._order, self._settling = CallOrder(plan, writers), deque()
         order = self._order
         launch = self._launch if self._begun else self._start
+        ready = self._ready = deque()
         if order is None:
             for index, call in enumerate(plan.calls):
                 launch(index, call)
@@ -150,6 +153,24 @@ class PlanRun(CallOwner):
                 launch(index, plan.calls[index])
         # Calls that start later read the clock themselves.
         self.now = 0.0
+        self._run_ready(ready)
+
+    def entered(self, execution: Execution) -> None:
+        if self._ready is not None:
+            self._ready.append(execution)
+        else:
+            self._ready = deque((execution,))
+            self._run_ready(self._ready)
+
+    def _run_ready(self, ready: deque[Execution]) -> None:
+        """Run the calls that were submitted together, and those that become ready meanwhile.
+
+        Only when all of them are submitted, so that a call that ends at once changes nothing for the others: whether
+        they repeat it, or whether there is a queue. One loop runs them, so that a chain of calls is no recursion.
+        """
+        while ready:
+            ready.popleft().run(at_once=True)
+        self._ready = None
 
     def _find(self, name: str) -> ToolSpec | None:
         """The member of a name: one of the calling agent's own, else one of the pool."""

@@ -286,7 +286,7 @@ def runs_foreign_code(frame: FrameType | None) -> bool:
     library, site = _installed()
     if frame is not None and frame.f_code.co_filename == f"{library}/ssl.py":
         return False  # reading the certificates of the system, which the first secure connection does
-    while frame is not None and not _is_loop(frame):
+    while frame is not None and not _is_loop(frame) and not _is_call(frame):
         file = frame.f_code.co_filename
         is_ours = file.startswith(_PACKAGE) and not file.startswith(_TESTING)
         is_library = file.startswith((library, "<frozen ")) and not file.startswith(site)
@@ -302,6 +302,12 @@ def _is_loop(frame: FrameType) -> bool:
     if file == f"{library}/asyncio/base_events.py":
         return frame.f_code.co_name in _LOOP
     return file == f"{library}/asyncio/runners.py"
+
+
+def _is_call(frame: FrameType) -> bool:
+    """Whether it is where the task of a call begins: under an eager task stands whoever asked for the call."""
+    code = frame.f_code
+    return code.co_name == "_live" and code.co_filename == f"{_PACKAGE}executor/execution.py"
 
 
 def seconds_without_processor(thread: int) -> float:
