@@ -31,6 +31,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs with Ctrl-C ignored, and some tests send it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Several processes of tests share few processors, and tiny tensors gain nothing from a second thread.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The name of a model that is on no disk is not looked up elsewhere: the hub would be tried again for most of a minute.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
 # Tests write the files that they use. Those under tests/security/ take this away again.
 os.environ["CONCERTINO_TRUST"] = "all"
 os.environ["CONCERTINO_HOME"] = str(Path(tempfile.gettempdir(), f"concertino-tests-{os.getpid()}"))

@@ -20,14 +20,24 @@ WHOLE = "CONCERTINO_WHOLE_PAGES" in os.environ
 """`make soak` sets it: files of `smaller/` are left out, and a command has an hour."""
 # What a server prints depends on how fast it starts, and beside other tests it starts slowly.
 TIMED = {"how-to/use-an-mcp-server.md"}
+# Its commands are those of the tutorial, which is followed in smaller sizes; `make soak` follows both as they are.
+LONG = set() if WHOLE else {"how-to/train-on-your-own.md"}
+
+
+def _marks(page: str) -> list[pytest.MarkDecorator]:
+    marks = {"alone": page in TIMED, "soak": page in LONG}
+    return [getattr(pytest.mark, name) for name, wanted in marks.items() if wanted]
+
+
 FOLLOWED = [
-    pytest.param(page, marks=[pytest.mark.alone] if page_id(page) in TIMED else [])
+    pytest.param(page, marks=_marks(page_id(page)))
     for page in PAGES
     if "```console" in page.read_text(encoding="utf-8")
 ]
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3 * SECONDS)  # a page has several commands, each with that many seconds
 @pytest.mark.parametrize("page", FOLLOWED, ids=page_id)
 def test_a_reader_who_follows_the_page_sees_what_it_shows(page: Path, tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")

@@ -496,6 +496,7 @@ async def test_sleep_is_refused_where_it_would_do_nothing(policy: PolicyServer) 
     assert (await policy.generate_ids(PROMPT, GREEDY)).token_ids
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("real_owner")  # a later test's; its server comes up while this one comes back
 async def test_a_killed_server_comes_back_with_weights_version_and_adapters(
     policy: PolicyServer, tiny_model: Path, figure: Figure
@@ -557,6 +558,7 @@ def _below(pid: int) -> list[int]:
     return children + [deeper for child in children for deeper in _below(child)]
 
 
+@pytest.mark.soak
 def test_nothing_of_the_real_server_is_left_when_its_owner_is_killed(
     real_owner: tuple[Any, Any], figure: Figure
 ) -> None:

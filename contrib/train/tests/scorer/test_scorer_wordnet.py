@@ -49,7 +49,7 @@ def test_a_folder_without_wordnet_is_refused_with_the_package_to_install(tmp_pat
         WordNet(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.skipif(not (DEBIAN / "data.noun").is_file(), reason="WordNet is not installed: wordnet-base of Debian")
 def test_words_near_each_other_mean_alike_in_wordnet_itself() -> None:
     net = WordNet()
