@@ -4,7 +4,7 @@ The published score of a model rests on how its handler read its text (`bfcl_dia
 (`bfcl_rules`). Both are repeated here, with what is odd in them. `call-match` is our own grader of the same tasks. The
 invariant: a verdict is right if and only if the published programs say so; what they cannot read is *unparsable*.
 
-Multi-turn categories are refused: their published verdict compares states that are not simulated here.
+Multi-turn categories are refused: their published verdict compares states, which `call-states` does.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from .machine import Machine, State, error
+from .published import NOTHING, Published
 
 NOW = datetime(2024, 9, 1, 10, 30, tzinfo=UTC)
 """What time it is in this program."""
@@ -63,8 +64,8 @@ class Trading(Machine):
         "transaction_history": [],
     }
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        super().__init__(config)
+    def __init__(self, config: Mapping[str, Any], published: Published = NOTHING) -> None:
+        super().__init__(config, published)
         self._random = random.Random(config.get("random_seed", 1053520))
 
     def on_get_current_time(self) -> State:
@@ -75,11 +76,18 @@ class Trading(Machine):
 
     def on_get_stock_info(self, symbol: str) -> State:
         found: State | None = self.kept["stocks"].get(symbol)
-        return error(f"Stock with symbol '{symbol}' not found.") if found is None else found
+        if found is None:
+            return error(f"Stock with symbol '{symbol}' not found.")
+        averages = (("MA(5)", "MA_5_EXTENSION"), ("MA(20)", "MA_20_EXTENSION"))
+        return {**found, **{shown: self.published.constant(name) for shown, name in averages if self.published.long}}
 
     def on_get_order_details(self, order_id: int) -> State:
         found: State | None = self.kept["orders"].get(str(order_id))
-        return self._no_order(order_id) if found is None else found
+        if found is None:
+            return self._no_order(order_id)
+        more = self.longer("ORDER_DETAIL_EXTENSION", otherwise={})
+        told = {key: text.replace("{symbol}", str(found["symbol"])) for key, text in more.items()}
+        return {**found, "metadata": told} if told else found
 
     def on_cancel_order(self, order_id: int) -> State:
         order = self.kept["orders"].get(str(order_id))
@@ -146,7 +154,8 @@ class Trading(Machine):
         return {"status": "Logged out successfully" if was else "No user is currently logged in"}
 
     def on_get_watchlist(self) -> State:
-        return self._private({"watchlist": self.kept["watch_list"]})
+        more = self.longer("WATCH_LIST_EXTENSION", otherwise=[])
+        return self._private({"watchlist": [*self.kept["watch_list"], *more]})
 
     def on_add_to_watchlist(self, stock: str) -> State:
         if stock not in self.kept["watch_list"] and stock in self.kept["stocks"]:
@@ -168,10 +177,12 @@ class Trading(Machine):
         first, last = _day(start_date, datetime.min), _day(end_date, datetime.max)
         history = self.kept["transaction_history"]
         found = [each for each in history if first <= _time(each["timestamp"]) <= last]
-        return self._private({"transaction_history": found})
+        more = self.longer("TRANSACTION_HISTORY_EXTENSION", otherwise=[])
+        return self._private({"transaction_history": [*found, *more]})
 
     def on_get_available_stocks(self, sector: str) -> State:
-        return {"stock_list": _SECTORS.get(sector, [])}
+        more = self.longer(f"{sector.upper()}_EXTENSION", otherwise=[]) if sector in _SECTORS else []
+        return {"stock_list": [*_SECTORS.get(sector, []), *more]}
 
     def on_filter_stocks_by_price(self, stocks: list[str], min_price: float, max_price: float) -> State:
         prices = {symbol: self.kept["stocks"].get(symbol, {}).get("price", 0) for symbol in stocks}

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from .machine import Machine, State, error
+from .published import NOTHING, Published
 
 _LOGGED_OUT = "User not authenticated. Please log in first."
 _FIELDS = ("title", "description", "status", "priority")
@@ -31,8 +32,8 @@ class Messages(Machine):
         "current_user": None,
     }
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        super().__init__(config)
+    def __init__(self, config: Mapping[str, Any], published: Published = NOTHING) -> None:
+        super().__init__(config, published)
         self._random = random.Random(config.get("random_seed", 200191))
 
     def on_list_users(self) -> State:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from .machine import Machine, State, error
+from .published import NOTHING, Published
 
 Folder: TypeAlias = dict[str, Any]
 _FORBIDDEN = frozenset('|/\\?%*:"><')
@@ -20,11 +21,11 @@ _UNITS = ("B", "KB", "MB", "GB", "TB")
 class Files(Machine):
     """A file system."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        super().__init__({})
+    def __init__(self, config: Mapping[str, Any], published: Published = NOTHING) -> None:
+        super().__init__({}, published)
         root = config.get("root") or {}
         self._name = next(iter(root), "/")
-        self._root = _folder(root[self._name]["contents"]) if root else {}
+        self._root = self._folder(root[self._name]["contents"]) if root else {}
         self._path: list[str] = []
 
     def state(self) -> State:
@@ -218,13 +219,18 @@ class Files(Machine):
         place = destination if folder is self._here else f"{destination}/{source}"
         return {"result": f"'{source}' {done} to '{place}'"}
 
-
-def _folder(contents: Mapping[str, Any]) -> Folder:
-    """A folder as the published files write it."""
-    return {
-        name: _folder(item["contents"]) if item["type"] == "directory" else str(item.get("content", ""))
-        for name, item in contents.items()
-    }
+    def _folder(self, contents: Mapping[str, Any]) -> Folder:
+        """A folder as the published files write it; where texts are long, the innermost ones hold many empty files."""
+        more, short = self.longer("FILE_CONTENT_EXTENSION", otherwise=""), self.longer("FILES_TAIL_USED", otherwise=())
+        found: Folder = {
+            name: self._folder(item["contents"])
+            if item["type"] == "directory"
+            else str(item.get("content", "")) + ("" if name in short else more)
+            for name, item in contents.items()
+        }
+        if any(isinstance(item, dict) for item in found.values()):
+            return found
+        return {**dict.fromkeys(self.longer("POPULATE_FILE_EXTENSION", otherwise=()), ""), **found}
 
 
 def _walk(folder: Folder, place: str) -> Iterator[tuple[str, str]]:
