@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from concertino_bench import DataError, Submission, Task
+from concertino.testing import ScriptedModel, make_pool
+from concertino_bench import DataError, Submission, System, Task, TaskSet
 from concertino_bench.graders import CallStates
 from concertino_bench.loaders.function_calls import CallWorld, bfcl, world
 from concertino_bench.machines import NEXT, Machines, not_simulated
 from concertino_bench.machines.published import Published
+from concertino_bench.runner import Evaluation, Selection, evaluate
 
 BENCH: Any = None  # this grader uses nothing of the pool
 FARES = """
@@ -209,3 +212,20 @@ async def test_a_function_that_comes_later_does_nothing_before_its_turn(shared_d
 def test_a_folder_of_programs_that_is_none_is_an_error(shared_data: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"programs=.*not a folder; expected bfcl_eval"):
         loaded(shared_data, programs=tmp_path / "none")
+
+
+def test_a_run_gets_its_requests_one_by_one_and_is_graded_by_each(shared_data: Path, tmp_path: Path) -> None:
+    task = next(task for task in loaded(shared_data) if all(task.metadata["turn_calls"]))
+    said: list[Any] = []
+    for turn, calls in enumerate(task.metadata["turn_calls"]):
+        said += [[(NEXT, {})]] if turn else []
+        said += [[(call["name"], call["arguments"])] for call in calls]
+    leader = ScriptedModel(*said, "Done.", native=True)
+    home = TaskSet("one", "One task.", lambda: iter([task]), world)
+    evaluation = Evaluation([Selection(home)], [System("alone", "single-with-tools")])
+    out = tmp_path / "results.jsonl"
+    outcome = asyncio.run(evaluate(evaluation, make_pool(orchestrator=leader), out, graders=[CallStates()]))
+    (item,) = outcome.items
+    assert item.verdict == "right", item.reason
+    assert item.reason.endswith("after each turn")
+    assert item.calls == len(said)

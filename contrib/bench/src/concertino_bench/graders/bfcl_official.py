@@ -49,8 +49,8 @@ class OfficialCallMatch(Grader):
         _see(str(task.metadata.get("dialect") or self.dialect))
         if "multi_turn" in category:
             raise ValueError(
-                f"{task.id}: the published verdict of {category!r} compares states, which are not simulated; "
-                "use the grader `call-match`, which compares the calls"
+                f"{task.id}: the published verdict of {category!r} compares states and answers; use the "
+                "grader `call-states`, with the option one_by_one of the task set"
             )
         if _by_mention(category):
             golds(task)
