@@ -36,7 +36,10 @@ def shared(shared_data: Path) -> Path:
 def published() -> Path:
     named = os.environ.get("TAU2_DATA", "")
     if not named or not Path(named).is_dir():
-        pytest.skip("TAU2_DATA names no folder; set it to data/tau2/domains of the published repository")
+        pytest.skip(
+            "TAU2_DATA names no folder, so 114 tasks of retail, 114 of telecom (2,285 in its full file) and 50 of airline "
+            "are not tried; set it to data/tau2/domains of the published repository"
+        )
     return Path(named)
 
 
@@ -226,11 +229,13 @@ def test_a_gift_card_pays_at_once_and_has_its_money_back_when_the_order_is_cance
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("domain", "count"), [(RETAIL, 114), (TELECOM, 20), (MOCK, 9)])
+@pytest.mark.parametrize(("domain", "count"), [(RETAIL, 114), (TELECOM, 20), (MOCK, 9), (AIRLINE, 50)])
 async def test_the_published_tasks_of_a_domain_are_solved_by_their_golden_calls(
     published: Path, domain: Domain, count: int
 ) -> None:
     folder = published / domain.name.rpartition("/")[2]
+    if not any((folder / name).is_file() for name in ("db.json", "db.toml")):
+        pytest.skip(f"{folder} has no database, so its {count} tasks are not tried; copy db.json there")
     tasks = list(domain.tasks(folder))
     assert len(tasks) >= count
     # Nothing says how the assertions of a task without golden calls come to hold.
