@@ -37,8 +37,8 @@ def published() -> Path:
     named = os.environ.get("TAU2_DATA", "")
     if not named or not Path(named).is_dir():
         pytest.skip(
-            "TAU2_DATA names no folder, so 114 tasks of retail, 114 of telecom (2,285 in its full file) and 50 of airline "
-            "are not tried; set it to data/tau2/domains of the published repository"
+            "TAU2_DATA names no folder, so 114 tasks of retail, 114 of telecom (2,285 in its full file) and 50 of "
+            "airline are not tried; set it to data/tau2/domains of the published repository"
         )
     return Path(named)
 
