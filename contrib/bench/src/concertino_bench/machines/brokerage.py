@@ -16,7 +16,7 @@ from .published import NOTHING, Published
 
 NOW = datetime(2024, 9, 1, 10, 30, tzinfo=UTC)
 """What time it is in this program."""
-_LOGGED_OUT = "User not authenticated. Please log in first."
+_LOGGED_OUT = "Nobody is logged in."
 _SYMBOLS = {
     "Apple": "AAPL",
     "Google": "GOOG",
@@ -77,7 +77,7 @@ class Trading(Machine):
     def on_get_stock_info(self, symbol: str) -> State:
         found: State | None = self.kept["stocks"].get(symbol)
         if found is None:
-            return error(f"Stock with symbol '{symbol}' not found.")
+            return error(f"There is no stock '{symbol}'.")
         averages = (("MA(5)", "MA_5_EXTENSION"), ("MA(20)", "MA_20_EXTENSION"))
         return {**found, **{shown: self.published.constant(name) for shown, name in averages if self.published.long}}
 
@@ -104,7 +104,7 @@ class Trading(Machine):
         if symbol not in self.kept["stocks"]:
             return error(f"Invalid stock symbol: {symbol}")
         if price <= 0 or amount <= 0:
-            return error("Price and amount must be positive values.")
+            return error("Price and amount have to be above 0.")
         balance = self.kept["account_info"].get("balance", 0)
         if order_type.lower() == "buy" and float(price) * int(amount) > balance:
             return error(f"Insufficient funds: ${float(price) * int(amount):.2f} of ${balance:.2f}.")
@@ -132,7 +132,7 @@ class Trading(Machine):
         if not self.kept["authenticated"]:
             return error(_LOGGED_OUT)
         if self.kept["market_status"] != "Open":
-            return error("Market is closed. Transactions are not allowed.")
+            return error("The market is closed: nothing can be withdrawn.")
         if amount <= 0:
             return error("Transaction amount must be positive.")
         if amount > self.kept["account_info"]["balance"]:
@@ -151,7 +151,7 @@ class Trading(Machine):
 
     def on_trading_logout(self) -> State:
         was, self.kept["authenticated"] = self.kept["authenticated"], False
-        return {"status": "Logged out successfully" if was else "No user is currently logged in"}
+        return {"status": "Logged out successfully" if was else "Nobody was logged in"}
 
     def on_get_watchlist(self) -> State:
         more = self.longer("WATCH_LIST_EXTENSION", otherwise=[])
@@ -166,9 +166,9 @@ class Trading(Machine):
         if not self.kept["authenticated"]:
             return error(_LOGGED_OUT)
         if symbol not in self.kept["watch_list"]:
-            return error(f"Stock {symbol} not found in watchlist.")
+            return error(f"{symbol} is not on the watch list.")
         self.kept["watch_list"].remove(symbol)
-        return {"status": f"Stock {symbol} removed from watchlist successfully."}
+        return {"status": f"{symbol} is off the watch list."}
 
     def on_get_order_history(self) -> State:
         return self._private({"history": [order.get("id") for order in self.kept["orders"].values()]})
@@ -191,14 +191,14 @@ class Trading(Machine):
     def on_notify_price_change(self, stocks: list[str], threshold: float) -> State:
         known = self.kept["stocks"]
         moved = [each for each in stocks if each in known and abs(known[each]["percent_change"]) >= threshold]
-        told = f"Stocks {', '.join(moved)} have significant price changes."
-        return {"notification": told if moved else "No significant price changes in the selected stocks."}
+        told = f"Moved by the threshold or more: {', '.join(moved)}."
+        return {"notification": told if moved else "No stock moved so far."}
 
     def _private(self, answer: State) -> State:
         return answer if self.kept["authenticated"] else error(_LOGGED_OUT)
 
     def _no_order(self, order_id: int) -> State:
-        return error(f"Order with ID {order_id} not found. There are: {', '.join(self.kept['orders'])}")
+        return error(f"There is no order {order_id}. There are: {', '.join(self.kept['orders'])}")
 
     def _move(self, amount: float, kind: str, told: str) -> State:
         self.kept["account_info"]["balance"] += amount

@@ -44,11 +44,11 @@ class Files(Machine):
         folder = folder.rstrip("/") or "/"
         if folder == "..":
             if not self._path:
-                return error("Current directory is already the root. Cannot go back.")
+                return error("cd: this is the root already, nothing is above it")
             self._path.pop()
             return {}
         if "/" in folder and folder != "/":
-            return error(f"cd: {folder}: Unsupported path. Only one folder level at a time is supported.")
+            return error(f"cd: {folder}: a path of several levels; go one level at a time")
         if folder != "/" and folder != "." and not isinstance(self._here.get(folder), dict):
             return error(f"cd: '{folder}': No such file or directory")
         self._path = [] if folder == "/" else [*self._path, *([] if folder == "." else [folder])]
@@ -206,7 +206,7 @@ class Files(Machine):
         if source not in here:
             refusal = f"{what} '{source}': No such file or directory"
         elif "/" in destination:
-            refusal = "path not allowed in destination. Provide only a file or directory name."
+            refusal = f"{what} '{source}' to '{destination}': a path; give a name only"
         elif item is not None and not isinstance(item, dict):
             refusal = f"{what} '{source}' to '{destination}': Not a directory"
         elif isinstance(item, dict) and (source in item or item is here[source]):

@@ -110,7 +110,7 @@ class Vehicle(Machine):
         if ignitionMode == "STOP":
             self.kept["engineState"] = "stopped"
         if unlocked := [door for door, status in self.kept["doorStatus"].items() if status != "locked"]:
-            return error(f"All doors must be locked before the engine starts. Unlocked: {', '.join(unlocked)}")
+            return error(f"The engine starts with locked doors only. Unlocked: {', '.join(unlocked)}")
         if self.kept["brakePedalStatus"] != "pressed" or self.kept["brakePedalForce"] != _FULLY:
             return error("The brake pedal must be pressed fully when the engine starts.")
         if self.kept["fuelLevel"] < 0:
@@ -124,13 +124,13 @@ class Vehicle(Machine):
         if fuelAmount < 0:
             return error("Fuel amount cannot be negative.")
         if self.kept["fuelLevel"] + fuelAmount > _TANK:
-            return error("Cannot fill gas above the tank capacity.")
+            return error("That is more than the capacity of the tank.")
         self.kept["fuelLevel"] += fuelAmount
         return {"fuelLevel": self.kept["fuelLevel"]}
 
     def on_set_cruise_control(self, speed: float, activate: bool, distanceToNextVehicle: float) -> State:  # noqa: N803
         if self.kept["engineState"] == "stopped":
-            return error("Start the engine before activating the cruise control.")
+            return error("The engine is off: start it first.")
         self.kept["distanceToNextVehicle"] = float(distanceToNextVehicle)
         if activate and (speed < 0 or speed > 120 or speed % 5 != 0):
             return error("Invalid speed")
@@ -176,7 +176,7 @@ class Vehicle(Machine):
 
     def on_press_brake_pedal(self, pedalPosition: float) -> State:  # noqa: N803 - the published name
         if not 0 <= pedalPosition <= 1:
-            return error("Pedal position must be between 0 and 1.")
+            return error("A pedal position is a number from 0 to 1.")
         status = "pressed" if pedalPosition else "released"
         self.kept |= {"brakePedalStatus": status, "brakePedalForce": pedalPosition * _FULLY}
         return {"brakePedalStatus": status, "brakePedalForce": float(pedalPosition * _FULLY)}
@@ -194,7 +194,7 @@ class Vehicle(Machine):
         mode: str = "auto",
     ) -> State:
         if not 0 <= fanSpeed <= 100:
-            return error("Fan speed must be between 0 and 100.")
+            return error("A fan speed is a number from 0 to 100.")
         celsius = (temperature - 32) * 5 / 9 if unit == "fahrenheit" else temperature
         self.kept |= {"acTemperature": celsius, "fanSpeed": fanSpeed, "acMode": mode}
         return {
