@@ -12,7 +12,7 @@ from concertino.testing import ScriptedModel, make_pool
 from concertino_bench import DataError, Submission, System, Task, TaskSet
 from concertino_bench.graders import CallStates
 from concertino_bench.loaders.function_calls import CallWorld, bfcl, world
-from concertino_bench.machines import NEXT, Machines, not_simulated
+from concertino_bench.machines import NEXT, Machines, by_turn, not_simulated
 from concertino_bench.machines.published import Published
 from concertino_bench.runner import Evaluation, Selection, evaluate
 
@@ -194,7 +194,7 @@ def test_the_question_holds_the_first_request_alone_and_the_tool_gives_the_other
     assert told[-2:] == ["There is no further request. Give your final answer."] * 2
 
 
-async def test_a_function_that_comes_later_does_nothing_before_its_turn(shared_data: Path) -> None:
+def test_a_function_that_comes_later_does_nothing_before_its_turn(shared_data: Path) -> None:
     task = next(task for task in loaded(shared_data, "miss_func") if task.metadata.get("missed_function"))
     ((turn, (name, *_)),) = list(task.metadata["missed_function"].items())[:1]
     acted = world(task)
@@ -205,8 +205,10 @@ async def test_a_function_that_comes_later_does_nothing_before_its_turn(shared_d
     assert name in told[-1]
     assert "cannot be called yet" not in tools[name].function({})
     # So it is with a trace, which has the refused call.
-    early = [{"name": name, "arguments": {}}, *play(task).state()]
-    assert (await graded(task, early)).verdict == "right"
+    early = {"name": name, "arguments": {}}
+    again = {"name": NEXT, "arguments": {}}
+    parted = by_turn([early, *[again] * int(turn), early], task)
+    assert [place for place, calls in enumerate(parted) if calls] == [int(turn)]
 
 
 def test_a_folder_of_programs_that_is_none_is_an_error(shared_data: Path, tmp_path: Path) -> None:
