@@ -11,7 +11,7 @@ from concertino_bench.toolkits import digest
 
 FUNCTION = {"name": "weather.at", "parameters": {"properties": {"city": {"type": "string"}}}}
 DOUBLE = {"tests": ["assert double(2) == 4", "assert double(-1) == -2"], "entry_point": "double"}
-TASKS = {
+TASKS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "exact-match": (("Tisch",), {"aliases": ["Tisch School of the Arts"]}),
     "token-f1": (("19 June 2013",), {}),
     "verbatim": (('{"a": 1, "b": [2]}',), {}),
