@@ -1,9 +1,9 @@
 """Verdicts of BFCL's published checker, in a process and an environment of its own.
 
 Run by `bfcl_official.py` with the Python of an environment that has tree_sitter 0.21 with its Java and JavaScript
-grammars. Cases come in as JSON Lines, verdicts go out: true, false, or null where the checker itself stops. The modules
-of the checkout that ask models or need other packages are replaced by empty ones; the checker, its readers and
-converters are the published ones.
+grammars; and by `bfcl_turns.py`, with a second argument, for calls of several turns. Cases come in as JSON Lines,
+verdicts go out: true, false, or null where the checker itself stops. The modules of the checkout that ask models or
+need other packages are replaced by empty ones; the checker, its readers and converters are the published ones.
 """
 
 from __future__ import annotations
@@ -47,8 +47,29 @@ def _published(checkout: Path) -> tuple[Any, Any, Any]:
     return read, import_module("bfcl_eval.utils").is_function_calling_format_output, check
 
 
+def _turns(checkout: Path) -> None:
+    """Verdicts on calls by turn: states and answers after each turn."""
+    sys.path.insert(0, str(checkout / "berkeley-function-call-leaderboard"))
+    check = import_module("bfcl_eval.eval_checker.multi_turn_eval.multi_turn_checker").multi_turn_checker
+    for number, line in enumerate(sys.stdin):
+        case = json.loads(line)
+        row = {"id": case["id"], "initial_config": case["config"], "involved_classes": case["classes"]}
+        # One step for each call, as a model makes them that waits for every answer.
+        made = [[[call] for call in calls] for calls in case["turns"]]
+        try:
+            # The checker keeps its programs by the name of the model, and each case begins anew.
+            seen = check(made, case["gold"], row, case["id"].rsplit("_", 1)[0], f"case_{number}")
+            verdict: bool | None = bool(seen["valid"])
+        except Exception:
+            verdict = None
+        print(json.dumps(verdict), flush=False)
+
+
 def main() -> None:
     """Give a verdict per line of the standard input."""
+    if sys.argv[2:] == ["turns"]:
+        _turns(Path(sys.argv[1]))
+        return
     read, formed, check = _published(Path(sys.argv[1]))
     for line in sys.stdin:
         case = json.loads(line)

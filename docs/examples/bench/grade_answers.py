@@ -11,7 +11,7 @@ from concertino_bench.toolkits import digest
 
 FUNCTION = {"name": "weather.at", "parameters": {"properties": {"city": {"type": "string"}}}}
 DOUBLE = {"tests": ["assert double(2) == 4", "assert double(-1) == -2"], "entry_point": "double"}
-TASKS = {
+TASKS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "exact-match": (("Tisch",), {"aliases": ["Tisch School of the Arts"]}),
     "token-f1": (("19 June 2013",), {}),
     "verbatim": (('{"a": 1, "b": [2]}',), {}),
@@ -47,6 +47,10 @@ TASKS = {
     "environment": ((), {}),
     "workflow-match": ((), {"nodes": {"1": "boil water", "2": "pour it"}, "edges": [["1", "2"]]}),
     "llm-judge": (("Louisville",), {}),
+    "judge-simpleqa": (("Louisville",), {}),
+    "judge-hle": (("Louisville",), {}),
+    "judge-browsecomp-plus": (("Louisville",), {}),
+    "judge-frames": (("Louisville",), {}),
 }
 SUBMISSIONS = {
     "exact-match": Submission("So the answer is: the Tisch School of the Arts."),
@@ -68,6 +72,10 @@ SUBMISSIONS = {
     "environment": Submission("I am there!", state={"reached": False, "reason": "a wall is in the way"}),
     "workflow-match": Submission("Node:\n1: boil the water\n2: pour it\nEdge: (1,2) (2,END)"),
     "llm-judge": Submission("Louisville, Kentucky"),
+    "judge-simpleqa": Submission("Kentucky, I think. I do not know the city."),
+    "judge-hle": Submission("Louisville, Kentucky. Confidence: 80 %"),
+    "judge-browsecomp-plus": Submission("Louisville, Kentucky. Confidence: 80 %"),
+    "judge-frames": Submission("Louisville, Kentucky"),
 }
 
 
@@ -82,7 +90,10 @@ class Services:
         return seen
 
     async def ask(self, role: str, request: ct.ChatRequest) -> ct.Reply:
-        return ct.Reply('{"reason": "the same city, with its state", "verdict": "right"}')
+        verdicts = (request.schema or {})["properties"]["verdict"]["enum"]
+        if "not attempted" in verdicts:
+            return ct.Reply('{"reason": "the city is missing", "verdict": "not attempted"}')
+        return ct.Reply('{"reason": "the same city, with its state", "verdict": "right", "confidence": 80}')
 
 
 async def main() -> None:

@@ -459,7 +459,7 @@ async def test_memory_and_web_search_ask_for_a_mention(text: str, verdict: str) 
 
 
 def test_multi_turn_and_broken_gold_are_refused_before_a_run() -> None:
-    with pytest.raises(ValueError, match="compares states, which are not simulated; use the grader `call-match`"):
+    with pytest.raises(ValueError, match="compares states and answers; use the grader `call-states`"):
         OfficialCallMatch().check(task([["f()"]], "multi_turn_base"))
     with pytest.raises(ValueError, match=r"t: ground_truth is .*; expected \[\{name: \{argument: values\}\}\]"):
         OfficialCallMatch().check(task(["f()"]))

@@ -70,6 +70,19 @@ TASK = Task("t", "?", ("B",), "choice", metadata={"choices": CHOICES})
         ("答えはCです", "C"),
         ("정답은 B입니다", "B"),
         ("الجواب هو B", "B"),
+        ("\\boxed{\\text{(B) Paris}}", "B"),
+        ("The answer is Paris", "B"),
+        ("The correct answer is Paris (B).", "B"),
+        ("Rome is too far south. So it is D.", "D"),
+        ("It has to be (C).", "C"),
+        ("the answer is d", "D"),
+        ("Answer: b", "B"),
+        ("Answer - D", "D"),
+        ("the option that fits is (B)", "B"),
+        ("I choose option D because it is the capital.", "D"),
+        ("The correct option is therefore: B.", "B"),
+        ("C is the answer", "C"),
+        ("The right letter is D", "D"),
     ],
 )
 def test_the_chosen_letter_is_found(text: str, letter: str) -> None:
@@ -100,6 +113,12 @@ def test_the_chosen_letter_is_found(text: str, letter: str) -> None:
         "答案不是B",
         "不选B",
         "La respuesta es a menudo otra.",
+        "If it is D, the sun is cold.",
+        "It is C that is wrong",
+        "The answer is Paris (C)",
+        "Is it C?",
+        "it is C minor",
+        "The option that is wrong is easy to see.",
     ],
 )
 def test_no_letter_is_guessed(text: str) -> None:

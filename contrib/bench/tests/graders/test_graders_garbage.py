@@ -328,6 +328,10 @@ def test_all_graders_have_names_kinds_and_needs_of_their_own() -> None:
         "environment",
         "workflow-match",
         "llm-judge",
+        "judge-simpleqa",
+        "judge-hle",
+        "judge-browsecomp-plus",
+        "judge-frames",
     ]
     kinds = [kind for each in graders for kind in each.kinds]
     assert len(set(kinds)) == len(kinds)
@@ -338,6 +342,10 @@ def test_all_graders_have_names_kinds_and_needs_of_their_own() -> None:
         "input-output": ("tool:code/python",),
         "judged-state": ("model:judge",),
         "llm-judge": ("model:judge",),
+        "judge-simpleqa": ("model:judge",),
+        "judge-hle": ("model:judge",),
+        "judge-browsecomp-plus": ("model:judge",),
+        "judge-frames": ("model:judge",),
     }
 
 

@@ -56,6 +56,9 @@ GOOD: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "bamboogle": ({"id": "a", "question": "Who?", "answer": "Ann"}, "question", "id"),
     "bfcl": ({"id": "a", "question": [MESSAGES], "function": [FUNCTION], "ground_truth": [{"book": {}}]}, "", "id"),
+    # "Who?" and "Ann", encrypted with the canary "k".
+    "browsecomp": ({"id": "a", "problem": "1TysFg==", "answer": "wzqt", "canary": "k"}, "problem", "id"),
+    "browsecomp-plus": ({"query_id": "a", "query": "Who?", "answer": "Ann"}, "query", "query_id"),
     "codecontests": (
         {"name": "a", "description": "Add.", "public_tests": [{"input": "1 2", "output": "3"}]},
         "description",

@@ -43,6 +43,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     "mmlu-pro": [{"question_id": 1, "question": QUESTION, "options": ["2", "3"], "answer": "B", "answer_index": 1}],
     "hle": [{"id": "h1", "question": QUESTION, "answer": "3", "answer_type": "exactMatch", "image": ""}],
     "frames": [{"Prompt": QUESTION, "Answer": "3"}],
+    "browsecomp-plus": [{"query_id": "1", "query": QUESTION, "answer": "3", "gold_docs": [{"docid": "d"}]}],
     "olympiadbench": [{"id": 1, "question": QUESTION, "final_answer": ["$3$"], "is_multiple_answer": False}],
 }
 
@@ -66,7 +67,7 @@ class Three(ct.Model):
         Three.asked += 1
         usage = ct.Usage(input_tokens=10, output_tokens=5)
         if request.schema is not None:
-            return ct.Reply(json.dumps({"reason": "equal", "verdict": "right"}), usage=usage)
+            return ct.Reply(json.dumps({"reason": "equal", "verdict": "right", "confidence": 90}), usage=usage)
         return ct.Reply("<reasoning>Easy.</reasoning>\n<answer>\\boxed{3}</answer>", usage=usage)
 
 

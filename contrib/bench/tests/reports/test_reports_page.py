@@ -16,6 +16,7 @@ from concertino import Usage, UsageError
 from concertino_bench import Item, Key, MemberUse, Verdict
 from concertino_bench.metrics import Preference
 from concertino_bench.reports import Results, build
+from concertino_bench.reports.content import compute
 
 Make = Callable[..., Results]
 PLOTS = ["pareto-usd", "pareto-seconds", "curves", "tools", "models", "statuses", "times", "latency"]
@@ -186,6 +187,20 @@ def test_many_systems_are_compared_with_the_best_one(make_results: Make) -> None
     report = build(replace(results, items=items, header={}), resamples=20)
     assert len(report.comparisons) == 9
     assert len({each.a for each in report.comparisons}) == 1
+
+
+def test_samples_bring_stability_and_a_judge_brings_its_measures(make_results: Make) -> None:
+    def shown(results: Results) -> set[str]:
+        content = compute(results, preference=None, level=0.95, resamples=20, seed=0)
+        return {metric.name for metric in content.metrics}
+
+    once, often = make_results(5), make_results(5, samples=4)
+    stable = {"g-pass@4:0.5", "g-pass@4:0.75", "g-pass@4:1", "mg-pass@4"}
+    assert stable <= shown(often)
+    judged = {"calibration_error", "accuracy_attempted", "attempts_f1"}
+    assert not (judged | stable) & shown(once)
+    sure = [replace(item, values={"confidence": 0.5, "attempted": 1.0}) for item in once.items]
+    assert judged <= shown(replace(once, items=sure))
 
 
 def test_a_preference_of_the_header_is_reported(make_results: Make) -> None:

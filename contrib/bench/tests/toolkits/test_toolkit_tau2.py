@@ -36,7 +36,10 @@ def shared(shared_data: Path) -> Path:
 def published() -> Path:
     named = os.environ.get("TAU2_DATA", "")
     if not named or not Path(named).is_dir():
-        pytest.skip("TAU2_DATA names no folder; set it to data/tau2/domains of the published repository")
+        pytest.skip(
+            "TAU2_DATA names no folder, so 114 tasks of retail, 114 of telecom (2,285 in its full file) and 50 of "
+            "airline are not tried; set it to data/tau2/domains of the published repository"
+        )
     return Path(named)
 
 
@@ -115,7 +118,7 @@ def test_a_bill_that_waits_for_payment_is_a_request_on_the_phone_and_paying_sett
     bill = next(key for key, each in phone.view()["bills"].items() if each["customer_id"] == "C1001")
     assert "No payment" in phone.call("check_payment_request", {}).content
     assert phone.call("send_payment_request", {"customer_id": "C1001", "bill_id": bill}).ok
-    assert "already awaiting" in phone.call("send_payment_request", {"customer_id": "C1001", "bill_id": bill}).error
+    assert "awaiting" in phone.call("send_payment_request", {"customer_id": "C1001", "bill_id": bill}).error
     assert bill in phone.call("check_payment_request", {}).content
     assert phone.call("make_payment", {}).ok
     assert phone.view()["bills"][bill]["status"] == "Paid"
@@ -181,15 +184,15 @@ SHOP: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("name", "arguments", "error"),
     [
-        ("cancel_pending_order", {"order_id": "#2", "reason": "no longer needed"}, "Non-pending"),
+        ("cancel_pending_order", {"order_id": "#2", "reason": "no longer needed"}, "Only a pending"),
         ("cancel_pending_order", {"order_id": "#9", "reason": "no longer needed"}, "Order not found"),
-        ("exchange_delivered_order_items", {"item_ids": ["red"], "new_item_ids": ["sold"]}, "not found or available"),
+        ("exchange_delivered_order_items", {"item_ids": ["red"], "new_item_ids": ["sold"]}, "cannot be had"),
         ("exchange_delivered_order_items", {"item_ids": ["red"] * 3, "new_item_ids": ["blue"] * 3}, "not so often"),
-        ("exchange_delivered_order_items", {"item_ids": ["red"], "new_item_ids": []}, "should match"),
-        ("exchange_delivered_order_items", {"item_ids": ["red"] * 2, "new_item_ids": ["green"] * 2}, "Insufficient"),
+        ("exchange_delivered_order_items", {"item_ids": ["red"], "new_item_ids": []}, "as many"),
+        ("exchange_delivered_order_items", {"item_ids": ["red"] * 2, "new_item_ids": ["green"] * 2}, "not enough"),
         ("return_delivered_order_items", {"item_ids": ["blue"]}, "not found"),
-        ("modify_pending_order_items", {"item_ids": ["red"], "new_item_ids": ["red"]}, "different"),
-        ("modify_pending_order_payment", {"order_id": "#1"}, "Insufficient"),
+        ("modify_pending_order_items", {"item_ids": ["red"], "new_item_ids": ["red"]}, "for itself"),
+        ("modify_pending_order_payment", {"order_id": "#1"}, "not enough"),
     ],
 )
 def test_the_shop_refuses_and_changes_nothing(name: str, arguments: dict[str, Any], error: str) -> None:
@@ -210,7 +213,7 @@ def test_a_changed_order_keeps_account_of_what_was_paid() -> None:
     paid = {"transaction_type": "payment", "amount": 2.5, "payment_method_id": "gift"}
     assert order["payment_history"][-1] == paid
     assert user["payment_methods"]["gift"]["balance"] == 8.5
-    assert "Non-pending" in shop.call("modify_pending_order_items", given).error
+    assert "Only a pending" in shop.call("modify_pending_order_items", given).error
     returned = {"order_id": "#2", "item_ids": ["red"], "payment_method_id": "card"}
     assert shop.call("return_delivered_order_items", returned).content["status"] == "return requested"
 
@@ -226,11 +229,13 @@ def test_a_gift_card_pays_at_once_and_has_its_money_back_when_the_order_is_cance
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("domain", "count"), [(RETAIL, 114), (TELECOM, 20), (MOCK, 9)])
+@pytest.mark.parametrize(("domain", "count"), [(RETAIL, 114), (TELECOM, 20), (MOCK, 9), (AIRLINE, 50)])
 async def test_the_published_tasks_of_a_domain_are_solved_by_their_golden_calls(
     published: Path, domain: Domain, count: int
 ) -> None:
     folder = published / domain.name.rpartition("/")[2]
+    if not any((folder / name).is_file() for name in ("db.json", "db.toml")):
+        pytest.skip(f"{folder} has no database, so its {count} tasks are not tried; copy db.json there")
     tasks = list(domain.tasks(folder))
     assert len(tasks) >= count
     # Nothing says how the assertions of a task without golden calls come to hold.

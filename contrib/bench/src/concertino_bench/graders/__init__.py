@@ -19,7 +19,7 @@ from .final_state import FinalState
 from .input_output import InputOutput
 from .judge_agreement import agreement
 from .judged_state import JudgedState
-from .llm_judge import LlmJudge
+from .llm_judge import BrowseCompPlusJudge, FramesJudge, HleJudge, LlmJudge, SimpleQaJudge
 from .mathematics import Mathematics
 from .multi_answer import MultiAnswer
 from .numeric import Numeric
@@ -29,6 +29,7 @@ from .verbatim import Contains, Verbatim
 from .workflow_match import WorkflowMatch
 
 __all__ = [
+    "BrowseCompPlusJudge",
     "CallMatch",
     "CallStates",
     "ChoiceGrader",
@@ -37,6 +38,8 @@ __all__ = [
     "EnvironmentGrader",
     "ExactMatch",
     "FinalState",
+    "FramesJudge",
+    "HleJudge",
     "InputOutput",
     "JudgedState",
     "LlmJudge",
@@ -44,6 +47,7 @@ __all__ = [
     "MultiAnswer",
     "Numeric",
     "OfficialCallMatch",
+    "SimpleQaJudge",
     "TokenF1",
     "UnitTests",
     "Verbatim",
@@ -76,4 +80,8 @@ def all_graders() -> list[Grader]:
         EnvironmentGrader(),
         WorkflowMatch(),
         LlmJudge(),
+        SimpleQaJudge(),
+        HleJudge(),
+        BrowseCompPlusJudge(),
+        FramesJudge(),
     ]

@@ -4,7 +4,7 @@ The published score of a model rests on how its handler read its text (`bfcl_dia
 (`bfcl_rules`). Both are repeated here, with what is odd in them. `call-match` is our own grader of the same tasks. The
 invariant: a verdict is right if and only if the published programs say so; what they cannot read is *unparsable*.
 
-Multi-turn categories are refused: their published verdict compares states that are not simulated here.
+Multi-turn categories are refused: their published verdict compares states, which `call-states` does.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class OfficialCallMatch(Grader):
         _see(str(task.metadata.get("dialect") or self.dialect))
         if "multi_turn" in category:
             raise ValueError(
-                f"{task.id}: the published verdict of {category!r} compares states, which are not simulated; "
-                "use the grader `call-match`, which compares the calls"
+                f"{task.id}: the published verdict of {category!r} compares states and answers; use the "
+                "grader `call-states`, with the option one_by_one of the task set"
             )
         if _by_mention(category):
             golds(task)

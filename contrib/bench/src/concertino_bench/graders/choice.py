@@ -28,14 +28,19 @@ _OPEN = (
     r"[ \t\n*_$`\"'“”‘’<\[]{0,6}(?:\\\(|\\\[)?[ \t\n*_$]{0,6}"
     r"(?:\\(?:boxed|text|mathbf|textbf|mathrm)\{){0,3}[ \t*_]{0,4}"
 )
-_NOUN = r"(?:answer|option|choice|alternative|response)s?"
+_NOUN = (
+    r"(?:answer|ans|option|choice|alternative|response|letter)s?"
+    r"(?:[ \t]that[ \t](?:best[ \t])?(?:fits|matches|applies|works|is[ \t](?:correct|right|best|true)))?"
+)
 _LABEL = r"(?i:the[ \t])?(?i:correct[ \t])?(?i:option|choice|letter|answer)[ \t]{1,3}"
 # What stands between a verb and the letter in other languages.
 _ARTICLE = r"(?:(?:la|le|el|die|der|het|lettre|letra|opción|opção|option|choice|вариант|选项|選項)[ \t]{0,3})?"
-_SURELY = r"(?:(?:for sure|clearly|therefore|thus|hence|definitely|indeed)[ \t,]{1,2})?"
+_SURELY = r"(?:(?:for sure|clearly|therefore|thus|hence|definitely|indeed)[ \t,:]{1,2})?"
 _REASON = r"(?:because|since|as|due|for|which|and|but|or|based|according|with)\b"
-_ENDED = r"(?=[ \t)\]}*_`\"'”’]{0,6}(?:[.,;:!。，；、]|\n|$))"
+_ENDED = rf"(?=[ \t)\]}}*_`\"'”’]{{0,6}}(?:[.,;:!。，；、]|\n|$|(?<=[ \t]){_REASON}))"
 _NEXT = re.compile(r"\n\s{0,8}(?:Question|Q)\s{0,4}\d{0,4}\s{0,4}[:.]")
+_BEHIND = re.compile(r"([^()]{1,400}?)[ \t]{0,4}\(([A-Z])\)[ \t*_.]{0,6}")
+_LINE = 500
 _REFUSED = re.compile(rf"\b{_NOUN} (?:is|:)[ \t*:]{{0,4}}\(?\s?(?:none|not |cannot|impossible|unknown)", re.IGNORECASE)
 _OPTIONS = re.compile(r"\b(?:[Oo]ption|[Cc]hoice)s?[ \t*(]{1,4}([A-Z])\b")
 _WIDE: dict[int, int | str] = {
@@ -68,10 +73,11 @@ def _patterns(count: int) -> _Patterns:
     )
     said = (
         rf"\b{_NOUN}(?:[ \t]{{1,3}}(?:choice|option|letter))?(?:[ \t]{{1,3}}to[ \t](?:the|this)[ \t]question)?"
-        rf"[ \t*_}}\"']{{0,6}}(?:\bis|\bwould be|\bmust be|\bshould be|:|=)[ \t*_}}:]{{0,6}}{_SURELY}"
+        r"[ \t*_}\"']{0,6}(?:\bis|\bwould be|\bmust be|\bshould be|:|=|[-–—](?=[ \t]))"
+        rf"[ \t*_}}:]{{0,6}}{_SURELY}"
         rf"(?:{_LABEL})?{_OPEN}{letter}"
     )
-    right = r"(?:the[ \t])?(?:correct|right|best|most)\b"
+    right = r"(?:(?:the[ \t])?(?:correct|right|best|most)|the[ \t]answer)\b"
     # "Option B is correct" has the letter before the verb.
     is_right = (
         rf"\b(?:option|choice|answer)[ \t]{{1,3}}{_OPEN}{letter}[ \t*_}})\]]{{0,6}}[ \t](?:is|would be)[ \t]{right}"
@@ -80,6 +86,11 @@ def _patterns(count: int) -> _Patterns:
     chosen = (
         r"(?<!not )(?<!n't )(?<!n’t )\b(?:choose|chose|pick|select|selected|go with|opt for)[ \t]{1,3}"
         rf"(?:{_LABEL})?{_OPEN}{letter}{_ENDED}"
+    )
+    # "So it is C", where that is the last that is said.
+    it_is = (
+        rf"\b(?:it|this)[ \t](?:is|has to be|must be|should be|would be)[ \t]{_OPEN}{letter}"
+        r"[ \t)\]}*_.!]{0,6}\s{0,8}\Z"
     )
     selected = rf"(?<![不别])[选選](?:择|擇|项|項)?[：: ]{{0,3}}{_OPEN}{letter}{_ENDED}"
     begins = rf"\s{{0,20}}(?:\*\*)?(?:[(\[]([{upper}])[)\]]|([{upper}])(?=\s{{0,4}}(?:$|[).:,;*。、])|\s*\n))"
@@ -90,7 +101,8 @@ def _patterns(count: int) -> _Patterns:
     labelled = rf"\s{{0,20}}(?:\*\*)?{_LABEL}{_OPEN}{letter}{_ENDED}"
     return _Patterns(
         tuple(
-            re.compile(each, re.IGNORECASE | re.MULTILINE) for each in (said, is_right, bare_right, chosen, selected)
+            re.compile(each, re.IGNORECASE | re.MULTILINE)
+            for each in (said, is_right, bare_right, chosen, selected, it_is)
         ),
         re.compile(rf"[ \t*:：]{{0,4}}{_ARTICLE}{_OPEN}{letter}", re.IGNORECASE),
         re.compile(begins),
@@ -131,9 +143,10 @@ def read_letter(text: str, choices: Sequence[str] = ()) -> tuple[str, str]:
     if not text.strip():
         return "", "the text is empty"
     for place in reversed(marked(text)):
-        if letter := _alone(place.text, patterns) or _begins(place.text, patterns) or _worded(place.text, choices):
+        said = bare(place.text)
+        if letter := _alone(said, patterns) or _begins(said, patterns) or _worded(said, choices):
             return letter, f"in {place.marker}"
-    if letter := _said(text, patterns):
+    if letter := _said(text, patterns, choices):
         return letter, "said to be the answer"
     if letter := _begins(text, patterns):
         return letter, "at the beginning"
@@ -147,12 +160,23 @@ def read_letter(text: str, choices: Sequence[str] = ()) -> tuple[str, str]:
     return "", f"no letter is chosen: …{shown(text.rstrip()[-60:])!r}"
 
 
-def _said(text: str, patterns: _Patterns) -> str:
+def _said(text: str, patterns: _Patterns, choices: Sequence[str]) -> str:
     """The letter of the last statement: models go through the choices before they decide."""
     found = [(match.start(), _letter(match)) for pattern in patterns.said for match in pattern.finditer(text)]
-    leads = ((place.start, patterns.leads.match(place.text)) for place in sentences(text))
-    found.extend((start, _letter(match)) for start, match in leads if match)
+    for place in sentences(text):
+        match = patterns.leads.match(place.text)
+        letter = _letter(match) if match else _alone(place.text, patterns) or _chosen_words(place.text, choices)
+        found += [(place.start, letter)] if letter else []
     return max(found)[1] if found else ""
+
+
+def _chosen_words(text: str, choices: Sequence[str]) -> str:
+    """The letter of a choice whose words are all that is said, maybe with its letter behind them: `Paris (B)`."""
+    behind = _BEHIND.fullmatch(text)
+    said = behind[1] if behind else text
+    letter = _worded(said, choices) if len(text) <= _LINE else ""
+    # With a letter of another choice, nothing is chosen.
+    return letter if not behind or behind[2] == letter else ""
 
 
 def _letter(match: re.Match[str]) -> str:

@@ -39,6 +39,9 @@ _SIX_DIGITS = Fraction(1, 2_000_000)
 
 
 _INFINITY = Node("name", text="∞")
+_INVERSE = Node("-", (Node("number", number=Fraction(1), text="1"),))
+_ARROWS = ("vec ", "overrightarrow ")
+_NAMING = ("/", "sin", "cos", "tan", "cot", "sec", "csc")
 _LOW, _HIGH = Expression(Node("-", (_INFINITY,))), Expression(_INFINITY)
 _REALS = Node("name", text="mathbb R")
 
@@ -349,16 +352,27 @@ def _variable(shape: Shape) -> bool:
 
 
 def _is_name(shape: Shape) -> bool:
-    """Whether it names a value: `x`, `f(x)`, `AB`, `x_1`, `NO/BO`, `A : B`, `(p, q)`."""
+    """Whether it names a value: `x`, `f(x)`, `f(2)`, `AB`, `|AB|`, `sin A`, `NO/BO`, `A : B`, `(p, q)`, "area"."""
     if isinstance(shape, Row):
         return shape.kind in ("ratio", "()") and all(map(_is_name, shape.items))
-    return isinstance(shape, Expression) and _is_product(shape.node)
+    return isinstance(shape, Words) or (isinstance(shape, Expression) and _names_value(shape.node))
 
 
-def _is_product(node: Node) -> bool:
-    if node.kind in ("*", "/"):
-        return all(map(_is_product, node.parts))
-    return node.kind == "name"
+def _names_value(node: Node) -> bool:
+    first, *others = node.parts or (node,)
+    if node.kind == "*":
+        # A number behind a name is what a function is taken of; one before it, as in `2x = 4`, makes an equation.
+        return _names_value(first) and all(each.kind == "number" or _names_value(each) for each in others)
+    if node.kind == "abs":
+        # A length between points, or of a vector; `|x| = 1` is an equation.
+        return first.text.startswith(_ARROWS) or (first.kind == "*" and all(map(_is_point, first.parts)))
+    if node.kind == "^":
+        return _names_value(first) and others[0] == _INVERSE
+    return node.kind == "name" or (node.kind in _NAMING and all(map(_names_value, node.parts)))
+
+
+def _is_point(node: Node) -> bool:
+    return node.kind == "name" and len(node.text) == 1 and node.text.isupper()
 
 
 def _named(shape: Shape) -> tuple[Shape | None, Shape] | None:

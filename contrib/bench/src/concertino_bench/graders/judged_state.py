@@ -19,7 +19,7 @@ from concertino_bench.tasks.task import Task
 
 from .base import shown
 from .final_state import FinalState, conversation
-from .llm_judge import SCHEMA, LlmJudge
+from .llm_judge import LlmJudge
 
 # Characters of a conversation that are sent; its end tells more than its beginning.
 _LONGEST = 32_000
@@ -85,7 +85,8 @@ class JudgedState(Grader):
         # Half a surrogate pair in a reply cannot be sent as UTF-8.
         text = Quoting().json(json.dumps(data, ensure_ascii=False)).encode("utf-8", "replace").decode()
         sampling = Sampling(temperature=0.0, max_tokens=self._judge.max_tokens)
-        return ChatRequest([Message("system", _INSTRUCTIONS), Message("user", text)], sampling=sampling, schema=SCHEMA)
+        messages = [Message("system", _INSTRUCTIONS), Message("user", text)]
+        return ChatRequest(messages, sampling=sampling, schema=self._judge.schema)
 
 
 def _told(call: Mapping[str, Any]) -> str:

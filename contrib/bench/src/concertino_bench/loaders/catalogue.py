@@ -8,6 +8,7 @@ from __future__ import annotations
 from concertino_bench.tasks.task import TaskSet
 
 from . import (
+    browsecomp,
     call_tasks,
     choices,
     competitions,
@@ -68,6 +69,20 @@ def _questions() -> list[TaskSet]:
             multihop.bamboogle,
             file="Bamboogle Prerelease - Sheet1.csv",
             source="github.com/ofirpress/self-ask, MIT",
+        ),
+        TaskSet(
+            "browsecomp",
+            "BrowseComp: short answers that are hard to find, encrypted.",
+            browsecomp.browsecomp,
+            file="browse_comp_test_set.csv",
+            source="github.com/openai/simple-evals (its code names the address), MIT",
+        ),
+        TaskSet(
+            "browsecomp-plus",
+            "BrowseComp-Plus: the same over a fixed corpus, encrypted.",
+            browsecomp.browsecomp_plus,
+            file="data/test-….parquet, or decrypted.jsonl of the owners' program",
+            source="huggingface.co/datasets/Tevatron/browsecomp-plus, program: github.com/texttron/BrowseComp-Plus",
         ),
         TaskSet(
             "codecontests",

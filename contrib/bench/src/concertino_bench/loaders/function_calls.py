@@ -7,8 +7,8 @@ of messages). In multi-turn categories `ground_truth` is Python text, and `turn_
 The functions do not exist: in a task's world each is a tool that says it was called, and the world keeps what was
 called with which arguments. Those of `memory` and `web_search` act on a simulated memory and web (`simulated`); there
 the gold is texts, one of which the answer has to mention, and the kind is "mention". The states that functions of
-multi-turn categories change are not simulated. Gold is never validated against its own schema, since some of it is
-invalid there.
+multi-turn categories change are simulated too (`machines`). Gold is never validated against its own schema, since some
+of it is invalid there.
 
 The invariants: no text of a file is executed; a function's dots become `_` where a provider wants it, and a tool's name
 begins with a letter or digit, so two names that differ only there are refused.
@@ -16,17 +16,19 @@ begins with a letter or digit, so two names that differ only there are refused.
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import concertino as ct
 
-from concertino_bench.machines import Machines, machines_of, not_simulated
+from concertino_bench.machines import NEXT, Machines, first_turns, machines_of, not_simulated
+from concertino_bench.machines.published import WHERE
 from concertino_bench.tasks.task import DataError, Task
 
 from .dialect import Tell, json_schema
@@ -38,6 +40,7 @@ from .streaming import DataWarning, Numbers, id_of, rest, split_of, stream
 WITHOUT_GOLD = ("irrelevance", "live_irrelevance", "live_relevance")
 """Categories without gold: right is no call at all, but at least one for `live_relevance`."""
 
+_LONGEST = 1_000_000
 _FILE = re.compile(r"(?:BFCL_v\d+_)?(.+?)\.jsonl?(?:\.gz)?")
 _KEPT = ("initial_config", "involved_classes", "path", "missed_function", "excluded_function", "scenario")
 _DOCUMENTS = {
@@ -63,6 +66,8 @@ def bfcl(
     answers: str | Path = "",
     backend: str = "kv",
     dialect: str = "",
+    programs: str | Path = "",
+    one_by_one: bool = False,
     split: str = "",
 ) -> Iterator[Task]:
     """Tasks of the kind "calls"; of the kind "mention" in the categories `memory` and `web_search`.
@@ -76,9 +81,13 @@ def bfcl(
         backend: of `memory`: "kv", "vector" or "rec_sum". The memory begins with what the user said in the earlier
             conversations, where the folder `memory_prereq_conversation` stands beside the file.
         dialect: how `call-match-official` reads outputs; kept in the metadata.
+        programs: the folder of the published programs of multi-turn categories, from which fares and long texts are
+            read; by default where the published repository has it. They are never run.
+        one_by_one: of a question of several turns only the first stands in the question; the tool `next_request` gives
+            the others, and `call-states` compares after each turn, as published.
 
     Returns:
-        The tasks; a question of several turns has them numbered.
+        The tasks; a question of several turns has them numbered, unless they come one by one.
 
     Raises:
         DataError: a file or a row is wrong, gold is missing, or two names differ only in dots and underscores.
@@ -91,13 +100,39 @@ def bfcl(
     # A list of ids that others' programs fill in, and no rows.
     if file.name.endswith("_format_sensitivity.json"):
         raise DataError(f"{file} holds the ids of tasks of other files, and no tasks; expected one category's file")
-    source = _Source(file, gold, _Documents(file.parent / "multi_turn_func_doc"), backend, dialect, split)
+    documents = _Documents(file.parent / "multi_turn_func_doc")
+    kept = {"dialect": dialect, "programs": _programs(file, programs), "one_by_one": one_by_one}
+    source = _Source(file, gold, documents, backend, {key: value for key, value in kept.items() if value}, split)
     return stream(path, lambda row: _task(row, _category(row, file, category), source))
 
 
 def world(task: Task) -> CallWorld:
     """A world in which the functions of a task can be called."""
-    return CallWorld(task)
+    return TurnsWorld(task) if task.metadata.get("one_by_one") else CallWorld(task)
+
+
+def first_request(turns: list[list[dict[str, str]]]) -> str:
+    """What is asked where the turns come one by one."""
+    return (
+        f"{_said(turns[0])}\n\n(When this is done, call {NEXT}: further requests come one by one, until there is none.)"
+    )
+
+
+def _said(turn: list[dict[str, str]]) -> str:
+    return "\n\n".join(message["content"] for message in turn)
+
+
+def _programs(file: Path, given: str | Path) -> str:
+    """The folder of the published programs; empty where it is not at hand.
+
+    Raises:
+        DataError: it was given and is no folder.
+    """
+    if given and not Path(given).is_dir():
+        raise DataError(f"programs={given}: not a folder; expected {WHERE}")
+    beside = file.parent.parent / "eval_checker" / "multi_turn_eval" / "func_source_code"
+    found = Path(given) if given else beside
+    return str(found.absolute()) if found.is_dir() else ""
 
 
 @dataclass(frozen=True)
@@ -108,7 +143,7 @@ class _Source:
     gold: _Gold | None
     documents: _Documents
     backend: str
-    dialect: str
+    kept: Mapping[str, Any]
     split: str
 
 
@@ -121,7 +156,10 @@ class CallWorld:
     def __init__(self, task: Task) -> None:
         self._calls: list[dict[str, Any]] = []
         self._behind = _behind(task)
-        self._tools = [_tool(function, self._record, lambda _: None) for function in task.metadata["functions"]]
+        tools = [_tool(function, self._record, lambda _: None) for function in task.metadata["functions"]]
+        # Answers of this category are long on purpose.
+        long = "long_context" in str(task.metadata.get("category") or "")
+        self._tools = [replace(tool, max_chars=_LONGEST) for tool in tools] if long else tools
 
     def members(self) -> Sequence[ct.ToolSpec]:
         """One tool per function."""
@@ -134,6 +172,36 @@ class CallWorld:
     def _record(self, name: str, arguments: Mapping[str, Any]) -> str:
         self._calls.append({"name": name, "arguments": dict(arguments)})
         return self._behind.call(name, arguments) if self._behind else "called"
+
+
+class TurnsWorld(CallWorld):
+    """The same, with requests that come one by one, and functions that are there only from their turn on."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        self._requests: list[list[dict[str, str]]] = task.metadata["turns"]
+        self._turn, self._later = 0, first_turns(task)
+
+    def members(self) -> Sequence[ct.ToolSpec]:
+        """The functions, and the tool that gives the next request."""
+        text = "Read the next request. Call it when the present one is done, or cannot be done; then do what it asks."
+        # Calls of the same round keep their order, so what follows belongs to the next request.
+        tools = [*super().members(), ct.ToolSpec(NEXT, text, {"type": "object"}, self._next, takes_mapping=True)]
+        return [replace(tool, writes=True) for tool in tools]
+
+    def _next(self, arguments: Mapping[str, Any]) -> str:
+        self._calls.append({"name": NEXT, "arguments": {}})
+        if self._turn + 1 >= len(self._requests):
+            return "There is no further request. Give your final answer."
+        self._turn += 1
+        new = ", ".join(name for name, turn in self._later.items() if turn == self._turn)
+        told = f"These functions can be called from now on: {new}. Use them for what could not be done." if new else ""
+        return "\n\n".join(filter(None, (_said(self._requests[self._turn]), told))) or "(Nothing was said.)"
+
+    def _record(self, name: str, arguments: Mapping[str, Any]) -> str:
+        if self._later.get(name, 0) > self._turn:
+            return json.dumps({"error": f"{name} cannot be called yet."})
+        return super()._record(name, arguments)
 
 
 def _behind(task: Task) -> Memory | Web | Machines | None:
@@ -177,15 +245,18 @@ def _task(row: DataRow, category: str, source: _Source) -> Task:
         "ground_truth": value,
         "turns": turns,
     } | rest(row, *_KEPT)
-    if source.dialect:
-        metadata["dialect"] = source.dialect
+    metadata |= {key: value for key, value in source.kept.items() if key == "dialect" or "multi_turn" in category}
     split = split_of(row, source.split)
     if category.startswith(("memory", "web_search")):
         metadata |= {"aliases": _texts(row, value)[1:]} | _acted_on(row, category, pages, source)
         return Task(name, _question(turns), (value[0],), "mention", split=split, metadata=metadata)
     if "multi_turn" in category and value is not None:
         metadata["turn_calls"] = _turn_calls(row, value, functions)
-    return Task(name, _question(turns), (), "calls", split=split, metadata=metadata)
+    asked = first_request(turns) if metadata.get("one_by_one") else _question(turns)
+    task = Task(name, asked, (), "calls", split=split, metadata=metadata)
+    # What comes one by one is compared so, where it can be.
+    compared = metadata.get("one_by_one") and not not_simulated(task)
+    return replace(task, metadata={**metadata, "grader": "call-states"}) if compared else task
 
 
 def _texts(row: DataRow, value: Any) -> list[str]:
@@ -224,7 +295,7 @@ def _turns(row: DataRow) -> list[list[dict[str, str]]]:
 
 
 def _question(turns: list[list[dict[str, str]]]) -> str:
-    texts = ["\n\n".join(message["content"] for message in turn) for turn in turns]
+    texts = [_said(turn) for turn in turns]
     if len(texts) == 1:
         return texts[0]
     empty = "(Further functions can be called from here on.)"

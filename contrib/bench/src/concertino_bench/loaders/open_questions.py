@@ -1,7 +1,8 @@
 """Questions with short answers: GPQA, SimpleQA, FRAMES, HLE, OlympiadBench, and those of LLMCompiler.
 
-SimpleQA, FRAMES and HLE are published with a model as judge: give `--grader llm-judge` and bind the role `judge` to
-compare with published figures. Without it an answer has to equal the gold text, after normalisation.
+SimpleQA, FRAMES and HLE are published with a model as judge: give `--grader judge-simpleqa`, `judge-frames` or
+`judge-hle` and bind the role `judge` to compare with published figures. Without it an answer has to equal the gold
+text, after normalisation.
 
 The invariant: what a model cannot be shown, such as an image, is left out with a warning, never asked without it.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
@@ -95,17 +97,24 @@ def _short(name: str, row: DataRow, asked: str, answer: str, split: str, metadat
 # -- HLE ---------------------------------------------------------------------------------------------------------------
 
 
-def hle(*, path: str | Path, split: str = "") -> Iterator[Task]:
+def hle(*, path: str | Path, confidence: bool = False, split: str = "") -> Iterator[Task]:
     """Tasks of the kind "choice" or "text". Questions with an image are left out, with a warning.
 
     Args:
         path: rows with `question`, `answer` and `answer_type` (`multipleChoice`, whose options stand in the question,
             or `exactMatch`), such as `test-00000-of-00001.parquet`.
+        confidence: also ask how sure the answer is, in percent.
     """
-    return stream(path, _leaving_out(_hle(split), ("image",), "a question with an image"))
+    return stream(path, _leaving_out(_hle(split, confidence), ("image",), "a question with an image"))
 
 
-def _hle(split: str) -> Make:
+def with_confidence(task: Task) -> Task:
+    """A task that also asks how sure the answer is; graders see the question alone."""
+    ask = "Say last how sure you are that your answer is right, in percent, such as: Confidence: 60 %"
+    return replace(task, asked=f"{task.question}\n\n{ask}")
+
+
+def _hle(split: str, confidence: bool) -> Make:
     def make(row: DataRow) -> Task:
         answer, how = row.plain("answer").strip(), row.text("answer_type")
         if how not in ("multipleChoice", "exactMatch"):
@@ -114,8 +123,9 @@ def _hle(split: str) -> Make:
             row.wrong("answer", "the letter of an option")
         kind = "choice" if how == "multipleChoice" else "text"
         metadata = ({"aliases": []} if kind == "text" else {}) | rest(row, "category", "raw_subject", "rationale")
-        question = row.text("question").strip()
-        return Task(id_of("hle", row, "id"), question, (answer,), kind, split=split_of(row, split), metadata=metadata)
+        name, question = id_of("hle", row, "id"), row.text("question").strip()
+        task = Task(name, question, (answer,), kind, split=split_of(row, split), metadata=metadata)
+        return with_confidence(task) if confidence else task
 
     return make
 

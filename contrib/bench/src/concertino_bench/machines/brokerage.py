@@ -12,10 +12,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from .machine import Machine, State, error
+from .published import NOTHING, Published
 
 NOW = datetime(2024, 9, 1, 10, 30, tzinfo=UTC)
 """What time it is in this program."""
-_LOGGED_OUT = "User not authenticated. Please log in first."
+_LOGGED_OUT = "Nobody is logged in."
 _SYMBOLS = {
     "Apple": "AAPL",
     "Google": "GOOG",
@@ -63,8 +64,8 @@ class Trading(Machine):
         "transaction_history": [],
     }
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        super().__init__(config)
+    def __init__(self, config: Mapping[str, Any], published: Published = NOTHING) -> None:
+        super().__init__(config, published)
         self._random = random.Random(config.get("random_seed", 1053520))
 
     def on_get_current_time(self) -> State:
@@ -75,11 +76,18 @@ class Trading(Machine):
 
     def on_get_stock_info(self, symbol: str) -> State:
         found: State | None = self.kept["stocks"].get(symbol)
-        return error(f"Stock with symbol '{symbol}' not found.") if found is None else found
+        if found is None:
+            return error(f"There is no stock '{symbol}'.")
+        averages = (("MA(5)", "MA_5_EXTENSION"), ("MA(20)", "MA_20_EXTENSION"))
+        return {**found, **{shown: self.published.constant(name) for shown, name in averages if self.published.long}}
 
     def on_get_order_details(self, order_id: int) -> State:
         found: State | None = self.kept["orders"].get(str(order_id))
-        return self._no_order(order_id) if found is None else found
+        if found is None:
+            return self._no_order(order_id)
+        more = self.longer("ORDER_DETAIL_EXTENSION", otherwise={})
+        told = {key: text.replace("{symbol}", str(found["symbol"])) for key, text in more.items()}
+        return {**found, "metadata": told} if told else found
 
     def on_cancel_order(self, order_id: int) -> State:
         order = self.kept["orders"].get(str(order_id))
@@ -96,7 +104,7 @@ class Trading(Machine):
         if symbol not in self.kept["stocks"]:
             return error(f"Invalid stock symbol: {symbol}")
         if price <= 0 or amount <= 0:
-            return error("Price and amount must be positive values.")
+            return error("Price and amount have to be above 0.")
         balance = self.kept["account_info"].get("balance", 0)
         if order_type.lower() == "buy" and float(price) * int(amount) > balance:
             return error(f"Insufficient funds: ${float(price) * int(amount):.2f} of ${balance:.2f}.")
@@ -124,7 +132,7 @@ class Trading(Machine):
         if not self.kept["authenticated"]:
             return error(_LOGGED_OUT)
         if self.kept["market_status"] != "Open":
-            return error("Market is closed. Transactions are not allowed.")
+            return error("The market is closed: nothing can be withdrawn.")
         if amount <= 0:
             return error("Transaction amount must be positive.")
         if amount > self.kept["account_info"]["balance"]:
@@ -143,10 +151,11 @@ class Trading(Machine):
 
     def on_trading_logout(self) -> State:
         was, self.kept["authenticated"] = self.kept["authenticated"], False
-        return {"status": "Logged out successfully" if was else "No user is currently logged in"}
+        return {"status": "Logged out successfully" if was else "Nobody was logged in"}
 
     def on_get_watchlist(self) -> State:
-        return self._private({"watchlist": self.kept["watch_list"]})
+        more = self.longer("WATCH_LIST_EXTENSION", otherwise=[])
+        return self._private({"watchlist": [*self.kept["watch_list"], *more]})
 
     def on_add_to_watchlist(self, stock: str) -> State:
         if stock not in self.kept["watch_list"] and stock in self.kept["stocks"]:
@@ -157,9 +166,9 @@ class Trading(Machine):
         if not self.kept["authenticated"]:
             return error(_LOGGED_OUT)
         if symbol not in self.kept["watch_list"]:
-            return error(f"Stock {symbol} not found in watchlist.")
+            return error(f"{symbol} is not on the watch list.")
         self.kept["watch_list"].remove(symbol)
-        return {"status": f"Stock {symbol} removed from watchlist successfully."}
+        return {"status": f"{symbol} is off the watch list."}
 
     def on_get_order_history(self) -> State:
         return self._private({"history": [order.get("id") for order in self.kept["orders"].values()]})
@@ -168,10 +177,12 @@ class Trading(Machine):
         first, last = _day(start_date, datetime.min), _day(end_date, datetime.max)
         history = self.kept["transaction_history"]
         found = [each for each in history if first <= _time(each["timestamp"]) <= last]
-        return self._private({"transaction_history": found})
+        more = self.longer("TRANSACTION_HISTORY_EXTENSION", otherwise=[])
+        return self._private({"transaction_history": [*found, *more]})
 
     def on_get_available_stocks(self, sector: str) -> State:
-        return {"stock_list": _SECTORS.get(sector, [])}
+        more = self.longer(f"{sector.upper()}_EXTENSION", otherwise=[]) if sector in _SECTORS else []
+        return {"stock_list": [*_SECTORS.get(sector, []), *more]}
 
     def on_filter_stocks_by_price(self, stocks: list[str], min_price: float, max_price: float) -> State:
         prices = {symbol: self.kept["stocks"].get(symbol, {}).get("price", 0) for symbol in stocks}
@@ -180,14 +191,14 @@ class Trading(Machine):
     def on_notify_price_change(self, stocks: list[str], threshold: float) -> State:
         known = self.kept["stocks"]
         moved = [each for each in stocks if each in known and abs(known[each]["percent_change"]) >= threshold]
-        told = f"Stocks {', '.join(moved)} have significant price changes."
-        return {"notification": told if moved else "No significant price changes in the selected stocks."}
+        told = f"Moved by the threshold or more: {', '.join(moved)}."
+        return {"notification": told if moved else "No stock moved so far."}
 
     def _private(self, answer: State) -> State:
         return answer if self.kept["authenticated"] else error(_LOGGED_OUT)
 
     def _no_order(self, order_id: int) -> State:
-        return error(f"Order with ID {order_id} not found. There are: {', '.join(self.kept['orders'])}")
+        return error(f"There is no order {order_id}. There are: {', '.join(self.kept['orders'])}")
 
     def _move(self, amount: float, kind: str, told: str) -> State:
         self.kept["account_info"]["balance"] += amount

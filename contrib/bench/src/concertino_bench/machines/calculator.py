@@ -49,7 +49,7 @@ class Maths(Machine):
 
     def on_square_root(self, number: float, precision: int) -> State:
         if number < 0:
-            return error("Cannot calculate square root of a negative number")
+            return error("A negative number has no root here")
         return {"result": str(Context(prec=max(1, min(precision, 1000))).sqrt(Decimal(number)))}
 
     def on_logarithm(self, value: float, base: float, precision: int) -> State:
@@ -85,7 +85,7 @@ class Maths(Machine):
 
     def on_si_unit_conversion(self, value: float, unit_in: str, unit_out: str) -> State:
         if unit_in not in _METRES or unit_out not in _METRES:
-            return error(f"Conversion from '{unit_in}' to '{unit_out}' is not supported")
+            return error(f"'{unit_in}' cannot be turned into '{unit_out}'")
         return {"result": value * _METRES[unit_in] * (1 / _METRES[unit_out])}
 
     def on_imperial_si_conversion(self, value: float, unit_in: str, unit_out: str) -> State:
@@ -98,5 +98,5 @@ class Maths(Machine):
         if result is not None:
             return {"result": result()}
         if (unit_in, unit_out) not in _FACTORS:
-            return error(f"Conversion from '{unit_in}' to '{unit_out}' is not supported")
+            return error(f"'{unit_in}' cannot be turned into '{unit_out}'")
         return {"result": value * _FACTORS[unit_in, unit_out]}

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from .machine import Machine, State, error
+from .published import NOTHING, Published
 
-_LOGGED_OUT = "User not authenticated. Please log in first."
+_LOGGED_OUT = "Nobody is logged in."
 _FIELDS = ("title", "description", "status", "priority")
 
 
@@ -23,7 +24,7 @@ class Messages(Machine):
         "user_count": 4,
         "user_map": {"Alice": "USR001", "Bob": "USR002", "Catherine": "USR003", "Daniel": "USR004"},
         "inbox": [
-            {"USR002": "My name is Alice. I want to connect."},
+            {"USR002": "Alice here: shall we connect?"},
             {"USR003": "Could you upload the file?"},
             {"USR004": "Could you upload the file?"},
         ],
@@ -31,8 +32,8 @@ class Messages(Machine):
         "current_user": None,
     }
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        super().__init__(config)
+    def __init__(self, config: Mapping[str, Any], published: Published = NOTHING) -> None:
+        super().__init__(config, published)
         self._random = random.Random(config.get("random_seed", 200191))
 
     def on_list_users(self) -> State:
@@ -40,11 +41,11 @@ class Messages(Machine):
 
     def on_get_user_id(self, user: str) -> State:
         found = self.kept["user_map"].get(user)
-        return error(f"User '{user}' not found in the workspace.") if found is None else {"user_id": found}
+        return error(f"Nobody is called '{user}' here.") if found is None else {"user_id": found}
 
     def on_message_login(self, user_id: str) -> State:
         if user_id not in self.kept["user_map"].values():
-            return {"login_status": False, "message": f"User ID '{user_id}' not found."}
+            return {"login_status": False, "message": f"Nobody has the ID '{user_id}'."}
         self.kept["current_user"] = user_id
         return {"login_status": True, "message": f"User '{user_id}' is logged in."}
 
@@ -55,14 +56,14 @@ class Messages(Machine):
         if not self.kept["current_user"]:
             return error(_LOGGED_OUT)
         if receiver_id not in self.kept["user_map"].values():
-            return error(f"Receiver ID '{receiver_id}' not found.")
+            return error(f"There is no receiver '{receiver_id}'.")
         drawn = self._random.randint(10000, 99999)
         while drawn in self.kept["generated_ids"]:
             drawn = self._random.randint(10000, 99999)
         self.kept["generated_ids"] = sorted([*self.kept["generated_ids"], drawn])
         self.kept["inbox"].append({receiver_id: message})
         self.kept["message_count"] += 1
-        sent = f"Message sent to '{receiver_id}'."
+        sent = f"'{receiver_id}' has the message."
         return {"sent_status": True, "message_id": {"new_id": drawn}, "message": sent}
 
     def on_delete_message(self, receiver_id: str) -> State:
@@ -71,7 +72,7 @@ class Messages(Machine):
         inbox = self.kept["inbox"]
         last = next((message for message in reversed(inbox) if _receiver(message)[0] == receiver_id), None)
         if last is None:
-            return error(f"Receiver ID {receiver_id} not found.")
+            return error(f"There is no receiver '{receiver_id}'.")
         # As published: of two equal messages the earlier one goes.
         inbox.remove(last)
         return {"deleted_status": True, "receiver_id": receiver_id, "message": "The latest message is deleted."}
@@ -87,11 +88,11 @@ class Messages(Machine):
     def on_add_contact(self, user_name: str) -> State:
         users = self.kept["user_map"]
         if user_name in users:
-            return error(f"User name '{user_name}' already exists.")
+            return error(f"The name '{user_name}' is taken.")
         self.kept["user_count"] += 1
         user_id = f"USR{self.kept['user_count']:03}"
         if user_id in users.values():
-            return error(f"User ID '{user_id}' already exists.")
+            return error(f"The ID '{user_id}' is taken.")
         users[user_name] = user_id
         return {"added_status": True, "user_id": user_id, "message": f"Contact '{user_name}' is added."}
 
@@ -121,7 +122,7 @@ class Tickets(Machine):
         if not self.kept["current_user"]:
             return error(_LOGGED_OUT)
         if not 1 <= priority <= 5:
-            return error("Invalid priority. Priority must be between 1 and 5.")
+            return error("A priority is between 1 and 5.")
         ticket = {
             "id": self.kept["ticket_counter"],
             "title": title,
@@ -176,14 +177,14 @@ class Tickets(Machine):
         return next((ticket for ticket in self.kept["ticket_queue"] if ticket["id"] == ticket_id), None)
 
     def _unknown(self, ticket_id: Any) -> State:
-        return error(f"Ticket with ID {ticket_id} not found.")
+        return error(f"There is no ticket {ticket_id}.")
 
     def _settle(self, ticket_id: Any, status: str, more: State) -> State:
         ticket = self._ticket(ticket_id)
         if not ticket:
             return self._unknown(ticket_id)
         if ticket["status"] == status:
-            return error(f"Ticket with ID {ticket_id} is already {status.lower()}.")
+            return error(f"Ticket {ticket_id} is {status.lower()} already.")
         ticket |= {"status": status, **more}
         return {"status": f"Ticket {ticket_id} is {status.lower()}."}
 
@@ -243,7 +244,7 @@ class Posts(Machine):
 
     def on_mention(self, tweet_id: int, mentioned_usernames: list[str]) -> State:
         if str(tweet_id) not in self.kept["tweets"]:
-            return error(f"Tweet with ID {tweet_id} not found.")
+            return error(f"Tweet {tweet_id} was not found.")
         self.kept["tweets"][str(tweet_id)]["mentions"].extend(mentioned_usernames)
         return {"mention_status": "Users mentioned successfully"}
 
@@ -269,7 +270,7 @@ class Posts(Machine):
 
     def on_get_tweet(self, tweet_id: int) -> State:
         found: State | None = self.kept["tweets"].get(str(tweet_id))
-        return error(f"Tweet with ID {tweet_id} not found.") if found is None else found
+        return error(f"Tweet {tweet_id} was not found.") if found is None else found
 
     def on_get_user_tweets(self, username: str) -> list[State]:
         return [post for post in self.kept["tweets"].values() if post["username"] == username]
@@ -281,7 +282,7 @@ class Posts(Machine):
 
     def on_get_tweet_comments(self, tweet_id: int) -> Any:
         if str(tweet_id) not in self.kept["tweets"]:
-            return error(f"Tweet with ID {tweet_id} not found.")
+            return error(f"Tweet {tweet_id} was not found.")
         return self.kept["comments"].get(str(tweet_id), [])
 
     def on_get_user_stats(self, username: str) -> State:
@@ -294,7 +295,7 @@ class Posts(Machine):
     def _refused(self, tweet_id: int) -> State | None:
         if not self.kept["authenticated"]:
             return error(_LOGGED_OUT)
-        return None if str(tweet_id) in self.kept["tweets"] else error(f"Tweet with ID {tweet_id} not found.")
+        return None if str(tweet_id) in self.kept["tweets"] else error(f"Tweet {tweet_id} was not found.")
 
 
 def _receiver(message: Mapping[str, str]) -> tuple[str, str]:

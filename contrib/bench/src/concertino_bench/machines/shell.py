@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from .machine import Machine, State, error
+from .published import NOTHING, Published
 
 Folder: TypeAlias = dict[str, Any]
 _FORBIDDEN = frozenset('|/\\?%*:"><')
@@ -20,11 +21,11 @@ _UNITS = ("B", "KB", "MB", "GB", "TB")
 class Files(Machine):
     """A file system."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        super().__init__({})
+    def __init__(self, config: Mapping[str, Any], published: Published = NOTHING) -> None:
+        super().__init__({}, published)
         root = config.get("root") or {}
         self._name = next(iter(root), "/")
-        self._root = _folder(root[self._name]["contents"]) if root else {}
+        self._root = self._folder(root[self._name]["contents"]) if root else {}
         self._path: list[str] = []
 
     def state(self) -> State:
@@ -43,11 +44,11 @@ class Files(Machine):
         folder = folder.rstrip("/") or "/"
         if folder == "..":
             if not self._path:
-                return error("Current directory is already the root. Cannot go back.")
+                return error("cd: this is the root already, nothing is above it")
             self._path.pop()
             return {}
         if "/" in folder and folder != "/":
-            return error(f"cd: {folder}: Unsupported path. Only one folder level at a time is supported.")
+            return error(f"cd: {folder}: a path of several levels; go one level at a time")
         if folder != "/" and folder != "." and not isinstance(self._here.get(folder), dict):
             return error(f"cd: '{folder}': No such file or directory")
         self._path = [] if folder == "/" else [*self._path, *([] if folder == "." else [folder])]
@@ -205,7 +206,7 @@ class Files(Machine):
         if source not in here:
             refusal = f"{what} '{source}': No such file or directory"
         elif "/" in destination:
-            refusal = "path not allowed in destination. Provide only a file or directory name."
+            refusal = f"{what} '{source}' to '{destination}': a path; give a name only"
         elif item is not None and not isinstance(item, dict):
             refusal = f"{what} '{source}' to '{destination}': Not a directory"
         elif isinstance(item, dict) and (source in item or item is here[source]):
@@ -218,13 +219,18 @@ class Files(Machine):
         place = destination if folder is self._here else f"{destination}/{source}"
         return {"result": f"'{source}' {done} to '{place}'"}
 
-
-def _folder(contents: Mapping[str, Any]) -> Folder:
-    """A folder as the published files write it."""
-    return {
-        name: _folder(item["contents"]) if item["type"] == "directory" else str(item.get("content", ""))
-        for name, item in contents.items()
-    }
+    def _folder(self, contents: Mapping[str, Any]) -> Folder:
+        """A folder as the published files write it; where texts are long, the innermost ones hold many empty files."""
+        more, short = self.longer("FILE_CONTENT_EXTENSION", otherwise=""), self.longer("FILES_TAIL_USED", otherwise=())
+        found: Folder = {
+            name: self._folder(item["contents"])
+            if item["type"] == "directory"
+            else str(item.get("content", "")) + ("" if name in short else more)
+            for name, item in contents.items()
+        }
+        if any(isinstance(item, dict) for item in found.values()):
+            return found
+        return {**dict.fromkeys(self.longer("POPULATE_FILE_EXTENSION", otherwise=()), ""), **found}
 
 
 def _walk(folder: Folder, place: str) -> Iterator[tuple[str, str]]:

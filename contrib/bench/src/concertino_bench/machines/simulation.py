@@ -14,8 +14,9 @@ from typing import Any
 
 from concertino_bench.tasks.task import Task
 
-from . import brokerage, calculator, desk, shell, vehicle
+from . import brokerage, calculator, desk, shell, travel, vehicle
 from .machine import Machine, error
+from .published import LONG, NOTHING, TRAVEL, WHERE, Published
 
 
 class Machines:
@@ -24,16 +25,17 @@ class Machines:
     Args:
         classes: names of the published classes.
         config: the first state of each, by class.
+        published: what is read from the published programs.
 
     Raises:
         ValueError: a class has no program here; `missing` names them beforehand.
     """
 
-    def __init__(self, classes: Iterable[str], config: Mapping[str, Any]) -> None:
+    def __init__(self, classes: Iterable[str], config: Mapping[str, Any], published: Published = NOTHING) -> None:
         kinds, classes = programs(), list(classes)
         if lacking := missing(classes):
             raise ValueError(f"no simulated program for {', '.join(lacking)}; there are {', '.join(kinds)}")
-        self._machines = {name: kinds[name](config.get(name) or {}) for name in classes}
+        self._machines = {name: kinds[name](config.get(name) or {}, published) for name in classes}
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> str:
         """The answer of a function, as JSON."""
@@ -56,6 +58,7 @@ def programs() -> dict[str, type[Machine]]:
         "MessageAPI": desk.Messages,
         "TicketAPI": desk.Tickets,
         "TradingBot": brokerage.Trading,
+        "TravelAPI": travel.Travel,
         "TwitterAPI": desk.Posts,
         "VehicleControlAPI": vehicle.Vehicle,
     }
@@ -72,10 +75,14 @@ def not_simulated(task: Task) -> str:
     meta = task.metadata
     if not isinstance(meta.get("involved_classes"), (list, tuple)) or "turn_calls" not in meta:
         return "it has no calls by turn; expected a task of a multi-turn category, with `involved_classes`"
-    if "long_context" in str(meta.get("category") or ""):
-        return "its functions answer with long texts, which are not here"
-    lacking = missing(meta["involved_classes"])
-    return f"there is no simulated program for {', '.join(lacking)}" if lacking else ""
+    if lacking := missing(meta["involved_classes"]):
+        return f"there is no simulated program for {', '.join(lacking)}"
+    published = _published(task)
+    if "TravelAPI" in meta["involved_classes"] and not published.has(TRAVEL):
+        return f"the fares of TravelAPI are in the published {TRAVEL}; give programs=… the folder {WHERE}"
+    if published.long and not published.has(LONG):
+        return f"the long texts are in the published {LONG}; give programs=… the folder {WHERE}"
+    return ""
 
 
 def machines_of(task: Task) -> Machines:
@@ -84,7 +91,13 @@ def machines_of(task: Task) -> Machines:
     Raises:
         ValueError: one is not simulated.
     """
-    return Machines(task.metadata["involved_classes"], task.metadata.get("initial_config") or {})
+    config = task.metadata.get("initial_config") or {}
+    return Machines(task.metadata["involved_classes"], config, _published(task))
+
+
+def _published(task: Task) -> Published:
+    long = "long_context" in str(task.metadata.get("category") or "")
+    return Published(str(task.metadata.get("programs") or ""), long)
 
 
 def _answer(method: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:

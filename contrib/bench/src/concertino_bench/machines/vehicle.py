@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from .machine import Machine, State, error
+from .published import NOTHING, Published
 
 _TANK, _MILES_PER_GALLON = 50, 20.0
+_ABOUT = "CAR_STATUS_METADATA_EXTENSION"
 _FULLY = 1000.0
 """Newtons of a brake that is pressed fully."""
 # Miles between zip codes, and the zip codes of the published cities.
@@ -94,8 +96,8 @@ class Vehicle(Machine):
         **dict.fromkeys(_TYRES[2:], 30.0),
     }
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        super().__init__(config)
+    def __init__(self, config: Mapping[str, Any], published: Published = NOTHING) -> None:
+        super().__init__(config, published)
         self._random = random.Random(config.get("random_seed", 141053))
 
     def state(self) -> State:
@@ -108,7 +110,7 @@ class Vehicle(Machine):
         if ignitionMode == "STOP":
             self.kept["engineState"] = "stopped"
         if unlocked := [door for door, status in self.kept["doorStatus"].items() if status != "locked"]:
-            return error(f"All doors must be locked before the engine starts. Unlocked: {', '.join(unlocked)}")
+            return error(f"The engine starts with locked doors only. Unlocked: {', '.join(unlocked)}")
         if self.kept["brakePedalStatus"] != "pressed" or self.kept["brakePedalForce"] != _FULLY:
             return error("The brake pedal must be pressed fully when the engine starts.")
         if self.kept["fuelLevel"] < 0:
@@ -122,13 +124,13 @@ class Vehicle(Machine):
         if fuelAmount < 0:
             return error("Fuel amount cannot be negative.")
         if self.kept["fuelLevel"] + fuelAmount > _TANK:
-            return error("Cannot fill gas above the tank capacity.")
+            return error("That is more than the capacity of the tank.")
         self.kept["fuelLevel"] += fuelAmount
         return {"fuelLevel": self.kept["fuelLevel"]}
 
     def on_set_cruise_control(self, speed: float, activate: bool, distanceToNextVehicle: float) -> State:  # noqa: N803
         if self.kept["engineState"] == "stopped":
-            return error("Start the engine before activating the cruise control.")
+            return error("The engine is off: start it first.")
         self.kept["distanceToNextVehicle"] = float(distanceToNextVehicle)
         if activate and (speed < 0 or speed > 120 or speed % 5 != 0):
             return error("Invalid speed")
@@ -148,7 +150,8 @@ class Vehicle(Machine):
 
     def on_estimate_distance(self, cityA: str, cityB: str) -> State:  # noqa: N803 - the published names
         miles = _MILES.get(frozenset((cityA, cityB)))
-        return error("distance not found in database.") if miles is None else {"distance": miles}
+        told = error("distance not found in database.") if miles is None else {"distance": miles}
+        return told | self._more("intermediaryCities", "INTERMEDIARY_CITIES")
 
     def on_get_zipcode_based_on_city(self, city: str) -> State:
         return {"zipcode": _ZIP_CODES.get(city, "00000")}
@@ -168,11 +171,12 @@ class Vehicle(Machine):
             return error("Invalid mode")
         status, force = ("engaged", 500.0) if mode == "engage" else ("released", 0.0)
         self.kept |= {"parkingBrakeStatus": status, "parkingBrakeForce": force, "slopeAngle": 10.0}
-        return {"parkingBrakeStatus": status, "_parkingBrakeForce": force, "_slopeAngle": 10.0}
+        told = {"parkingBrakeStatus": status, "_parkingBrakeForce": force, "_slopeAngle": 10.0}
+        return self._more("parkingBrakeInstruction", "PARKING_BRAKE_INSTRUCTION") | told
 
     def on_press_brake_pedal(self, pedalPosition: float) -> State:  # noqa: N803 - the published name
         if not 0 <= pedalPosition <= 1:
-            return error("Pedal position must be between 0 and 1.")
+            return error("A pedal position is a number from 0 to 1.")
         status = "pressed" if pedalPosition else "released"
         self.kept |= {"brakePedalStatus": status, "brakePedalForce": pedalPosition * _FULLY}
         return {"brakePedalStatus": status, "brakePedalForce": float(pedalPosition * _FULLY)}
@@ -190,7 +194,7 @@ class Vehicle(Machine):
         mode: str = "auto",
     ) -> State:
         if not 0 <= fanSpeed <= 100:
-            return error("Fan speed must be between 0 and 100.")
+            return error("A fan speed is a number from 0 to 100.")
         celsius = (temperature - 32) * 5 / 9 if unit == "fahrenheit" else temperature
         self.kept |= {"acTemperature": celsius, "fanSpeed": fanSpeed, "acMode": mode}
         return {
@@ -208,24 +212,32 @@ class Vehicle(Machine):
     def on_display_car_status(self, option: str) -> State:
         if option not in _SHOWN:
             return error("Invalid option")
-        return {shown: self.kept[name] for shown, name in _SHOWN[option].items()}
+        told = {shown: self.kept[name] for shown, name in _SHOWN[option].items()}
+        return self._more("metadata", _ABOUT) | told
 
     def on_check_tire_pressure(self) -> State:
         pressures = {name: self.kept[name] for name in _TYRES}
         healthy = 30 <= sum(pressures.values()) / 4 <= 35
-        return {**pressures, "healthy_tire_pressure": healthy, "car_info": {}}
+        return {**pressures, "healthy_tire_pressure": healthy, "car_info": self.longer(_ABOUT, otherwise={})}
 
     def on_find_nearest_tire_shop(self) -> State:
         return {"shopLocation": "456 Oakwood Avenue, Rivermist, 83214"}
 
     def on_get_outside_temperature_from_google(self) -> State:
-        return {"outsideTemperature": self._random.uniform(-10.0, 40.0)}
+        return {
+            **self.longer("LONG_WEATHER_EXTENSION", otherwise={}),
+            "outsideTemperature": self._random.uniform(-10, 40),
+        }
 
     def on_get_outside_temperature_from_weather_com(self) -> State:
         return {"error": 404}
 
     def on_display_log(self, messages: list[str]) -> State:
         return {"log": messages}
+
+    def _more(self, key: str, name: str) -> State:
+        """What a long answer has more."""
+        return {key: self.published.constant(name)} if self.published.long else {}
 
     def on_liter_to_gallon(self, liter: float) -> State:
         return {"gallon": liter * 0.264172}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .calibration import CALIBRATION_ERROR, accuracy_attempted, attempts_f1
 from .correctness import GRADER_VALUE, accuracy, partial_credit, unparsable
 from .labels import LABEL_F1
 from .latency import LATENCY
@@ -43,6 +44,9 @@ _CONTENTS: dict[str, tuple[Metric, ...]] = {
         LABEL_F1,
         partial_credit,
         unparsable,
+        accuracy_attempted,
+        attempts_f1,
+        CALIBRATION_ERROR,
         GRADER_VALUE,
     ),
     "Spending": (usd, cost_of_pass, units, calls, rounds, input_tokens, output_tokens, cached_tokens, grading_usd),

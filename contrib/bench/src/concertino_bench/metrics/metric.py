@@ -94,6 +94,7 @@ class Metric:
         source: where the definition comes from.
         summary: one or two sentences.
         use: how it is written in Python.
+        needs: a value of graders without which it says nothing; a report leaves it out where no item has the value.
         strict: one item with an unknown price makes the value unknown; otherwise the value is of the other items.
         terms: what the items of one task add; None where the metric has a parameter or gives a table.
     """
@@ -108,6 +109,7 @@ class Metric:
     summary: str = ""
     use: str = ""
     strict: bool = False
+    needs: str = field(default="", kw_only=True)
     terms: Callable[[Sequence[Item]], Terms | None] | None = field(default=None, repr=False, compare=False)
 
     def __call__(self, items: Iterable[Item]) -> Value:
@@ -168,6 +170,7 @@ def define(
     title: str = "",
     within: str = "0 or more",
     strict: bool = False,
+    needs: str = "",
 ) -> Callable[[Callable[[Sequence[Item]], Terms | None]], Metric]:
     """Make a function of the items of one task a metric of its name; its docstring is the summary."""
 
@@ -176,7 +179,7 @@ def define(
         summary = " ".join((terms.__doc__ or "").split())
         use = f'METRICS["{name}"](items)'
         shown = title or name.replace("_", " ")
-        return Metric(name, shown, unit, better, within, formula, source, summary, use, strict, terms)
+        return Metric(name, shown, unit, better, within, formula, source, summary, use, strict, terms, needs=needs)
 
     return declare
 

@@ -22,7 +22,7 @@ from concertino_bench.metrics.latency import Latency, latency
 from concertino_bench.metrics.metric import Metric, Terms, Value, by_system
 from concertino_bench.metrics.pairs import Comparison, compare
 from concertino_bench.metrics.preferences import Preference, preference_adherence
-from concertino_bench.metrics.samples import majority_at, pass_at
+from concertino_bench.metrics.samples import g_pass_at, majority_at, pass_at
 from concertino_bench.metrics.shares import Entropy, Share, model_share, tool_share
 from concertino_bench.metrics.statuses import status_mix
 from concertino_bench.tasks.item import REWARD, Item
@@ -154,7 +154,7 @@ def compute(
 
 
 def _metrics(items: Sequence[Item], preference: Preference | None) -> list[Metric]:
-    """What applies to these items: pass@k and maj@k where there are samples, what graders gave, a preference."""
+    """What applies to these items: pass@k and the like where there are samples, what graders gave, a preference."""
     samples = 1 + max(item.key.sample for item in items)
     # Powers of two are what papers report, and the number of samples is what this file can tell at most.
     several = [k for k in (2, 4, 8, 16, 32, 64) if k < samples] + [samples] if samples > 1 else []
@@ -164,11 +164,16 @@ def _metrics(items: Sequence[Item], preference: Preference | None) -> list[Metri
             found += [pass_at(k) for k in several]
         elif metric.name == "maj@k":
             found += [majority_at(samples)] if several else []
+        elif metric.name == "g-pass@k":
+            # The thresholds that its paper reports, and their mean.
+            found += [g_pass_at(samples, tau) for tau in (0.5, 0.75, 1.0, None)] if several else []
         elif metric.name == "grader_value":
             names = sorted({name for item in items for name in item.values})
             found += [reward_mean(name) if name.startswith(REWARD) else value_mean(name, items) for name in names]
         elif metric.name == "preference_adherence":
             found += [preference_adherence(items, preference)] if preference else []
+        elif metric.needs:
+            found += [metric] if any(metric.needs in item.values for item in items) else []
         elif metric.terms is not None or isinstance(metric, Entropy):
             found.append(metric)
     return found

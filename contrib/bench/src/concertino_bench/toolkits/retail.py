@@ -39,7 +39,7 @@ class Retail(Toolkit):
             reason: why
         """
         order = self._order(order_id)
-        _expect(order["status"] == "pending", "Non-pending order cannot be cancelled")
+        _expect(order["status"] == "pending", "Only a pending order can be cancelled")
         paid = order["payment_history"]
         refunds = [
             {
@@ -67,7 +67,7 @@ class Retail(Toolkit):
             payment_method_id: what pays the difference, or takes it
         """
         order = self._order(order_id)
-        _expect(order["status"] == "delivered", "Non-delivered order cannot be exchanged")
+        _expect(order["status"] == "delivered", "Only a delivered order can be exchanged")
         difference = round(self._difference(order, item_ids, new_item_ids), 2)
         self._check_balance(order["user_id"], payment_method_id, difference)
         order |= {
@@ -182,9 +182,9 @@ class Retail(Toolkit):
             payment_method_id: what pays the difference, or takes it
         """
         order = self._order(order_id)
-        _expect(order["status"] == "pending", "Non-pending order cannot be modified")
+        _expect(order["status"] == "pending", "Only a pending order can be modified")
         same = any(old == new for old, new in zip(item_ids, new_item_ids, strict=False))
-        _expect(not same, "The new item id should be different from the old item id")
+        _expect(not same, "The item is exchanged for itself: name another one")
         difference = self._difference(order, item_ids, new_item_ids)
         self._check_balance(order["user_id"], payment_method_id, difference)
         order["payment_history"].append(
@@ -216,9 +216,9 @@ class Retail(Toolkit):
         history, user = order["payment_history"], order["user_id"]
         self._method(user, payment_method_id)
         once = len(history) == 1 and history[0]["transaction_type"] == "payment"
-        _expect(once, "There should be exactly one payment for a pending order")
+        _expect(once, "The order has several payments, so none can take its place")
         before, amount = history[0]["payment_method_id"], history[0]["amount"]
-        _expect(before != payment_method_id, "The new payment method should be different from the current one")
+        _expect(before != payment_method_id, "The order is paid in this way already")
         self._check_balance(user, payment_method_id, amount)
         history += [
             {"transaction_type": "payment", "amount": amount, "payment_method_id": payment_method_id},
@@ -259,10 +259,10 @@ class Retail(Toolkit):
             payment_method_id: what takes the refund: the one that paid, or a gift card
         """
         order = self._order(order_id)
-        _expect(order["status"] == "delivered", "Non-delivered order cannot be returned")
+        _expect(order["status"] == "delivered", "Only a delivered order can be returned")
         method = self._method(order["user_id"], payment_method_id)
         paid = payment_method_id == order["payment_history"][0]["payment_method_id"]
-        _expect(paid or _is_card(method), "Payment method should be the original payment method")
+        _expect(paid or _is_card(method), "Money goes back to how it was paid, or to a gift card")
         _check_items(order, item_ids)
         order |= {
             "status": "return requested",
@@ -293,7 +293,7 @@ class Retail(Toolkit):
 
     def _modifiable(self, order_id: str) -> dict[str, Any]:
         order = self._order(order_id)
-        _expect("pending" in order["status"], "Non-pending order cannot be modified")
+        _expect("pending" in order["status"], "Only a pending order can be modified")
         return order
 
     def _user_where(self, wanted: Any) -> str:
@@ -321,19 +321,19 @@ class Retail(Toolkit):
     def _difference(self, order: dict[str, Any], item_ids: list[str], new_item_ids: list[str]) -> float:
         """What the new items cost more than the old ones, in $ and unrounded."""
         _check_items(order, item_ids)
-        _expect(len(item_ids) == len(new_item_ids), "The number of items to be exchanged should match")
+        _expect(len(item_ids) == len(new_item_ids), "Name as many new items as old ones")
         difference = 0.0
         for old, new in zip(item_ids, new_item_ids, strict=True):
             item = _item(order, old)
             variant = self._variant(item["product_id"], new)
-            _expect(variant["available"], f"New item {new} not found or available")
+            _expect(variant["available"], f"Item {new} cannot be had")
             difference += variant["price"] - item["price"]
         return difference
 
     def _check_balance(self, user_id: str, payment_method_id: str, amount: float) -> None:
         method = self._method(user_id, payment_method_id)
         enough = not _is_card(method) or method["balance"] >= amount
-        _expect(enough, "Insufficient gift card balance to pay")
+        _expect(enough, "The gift card has not enough money")
 
     def _pay(self, user_id: str, payment_method_id: str, amount: float) -> None:
         """Take $ from a gift card; a negative amount is given back. Other methods keep no balance."""

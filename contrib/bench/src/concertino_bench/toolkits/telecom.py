@@ -124,7 +124,7 @@ class Telecom(Phone):
         """
         line = self._line_of(customer_id, line_id)
         if line["status"] != "Active":
-            raise ToolError("Line must be active to suspend")
+            raise ToolError("Only an active line can be suspended")
         line |= {"status": "Suspended", "suspension_start_date": TODAY.isoformat()}
         return {"message": "Line suspended. A holding fee of $5 a month applies.", "line": line}
 
@@ -138,7 +138,7 @@ class Telecom(Phone):
         """
         line = self._line_of(customer_id, line_id)
         if line["status"] not in ("Suspended", "Pending Activation"):
-            raise ToolError("Line must be suspended to resume")
+            raise ToolError("Only a suspended line can be resumed")
         line |= {"status": "Active", "suspension_start_date": None}
         return {"message": "Line resumed", "line": line}
 
@@ -152,7 +152,7 @@ class Telecom(Phone):
         """
         customer = self.get_customer_by_id(customer_id)
         if self._awaiting(customer):
-            raise ToolError("A bill is already awaiting payment for this customer")
+            raise ToolError("The customer has a bill that is awaiting payment")
         if bill_id not in customer["bill_ids"]:
             raise ToolError(f"Bill {bill_id} not found for customer {customer_id}")
         self._known("bills", bill_id)["status"] = "Awaiting Payment"
@@ -222,7 +222,7 @@ class Telecom(Phone):
         """Suspend an active line because last month's bill, which is made here, is overdue."""
         line, customer = self._known("lines", line_id), self.get_customer_by_id(customer_id)
         if line["status"] != "Active":
-            raise ToolError("Line must be active to suspend for unpaid bill")
+            raise ToolError("Only an active line can be suspended for a bill")
         if any(self._known("bills", bill_id)["status"] == "Overdue" for bill_id in customer["bill_ids"]):
             raise ToolError("Customer already has an overdue bill")
         last = TODAY.replace(day=1) - timedelta(days=1)
