@@ -12,6 +12,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
+from concertino.core.caller import called_by
 from concertino.plugins import default_manager
 from concertino.testing import ScriptedModel
 from concertino_otel import spans as current
@@ -125,6 +126,17 @@ def test_a_traceparent_that_is_none_is_ignored() -> None:
     assert read_traceparent(CALLER) is not None
     for wrong in ("", None, "00-0-0-00", CALLER.replace("00-0a", "ff-0a"), f"00-{'0' * 32}-{'1' * 16}-01", 7):
         assert read_traceparent(wrong) is None
+
+
+def test_the_caller_of_a_request_wins_over_that_of_the_process_and_a_wrong_one_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = CALLER.replace("b7ad", "c7ad")
+    monkeypatch.setenv("TRACEPARENT", other)
+    with called_by(CALLER):
+        assert current.began("asked", Path("nowhere")) == {"traceparent": CALLER}
+    with called_by("00-what-a-stranger-wrote"):
+        assert current.began("asked", Path("nowhere")) == {"traceparent": other}
 
 
 def test_the_ids_of_old_runs_are_forgotten() -> None:

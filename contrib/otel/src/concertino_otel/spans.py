@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from concertino.core.caller import caller
 from concertino.core.errors import TraceError
 
 from .ids import Caller, read_traceparent, span_id, trace_id, write_traceparent
@@ -28,11 +29,11 @@ _entered: ContextVar[tuple[str, Any] | None] = ContextVar("concertino_otel_enter
 
 def began(run_id: str, trace: Path) -> Mapping[str, Any] | None:
     """What a run notes about the span that it is started in; None if there is none."""
-    caller = _recorded(trace) if trace.exists() else _current()
+    above = _recorded(trace) if trace.exists() else _current()
     while len(_trace_ids) >= _MOST:
         _trace_ids.pop(next(iter(_trace_ids)), None)
-    _trace_ids[run_id] = caller.trace_id if caller else trace_id(run_id)
-    return {"traceparent": write_traceparent(caller)} if caller else None
+    _trace_ids[run_id] = above.trace_id if above else trace_id(run_id)
+    return {"traceparent": write_traceparent(above)} if above else None
 
 
 def enter(run_id: str, call_id: str) -> None:
@@ -65,12 +66,12 @@ def leave(call_id: str) -> None:
 
 
 def _current() -> Caller | None:
-    """The span in which this code runs: of this process, or the one that the process was started in."""
+    """The span in which this code runs: of this process, of the request that it answers, or that it was started in."""
     api: Any = sys.modules.get("opentelemetry.trace")
     said = api.get_current_span().get_span_context() if api is not None else None
     if said is not None and said.is_valid:
         return Caller(said.trace_id.to_bytes(16, "big"), said.span_id.to_bytes(8, "big"))
-    return read_traceparent(os.environ.get("TRACEPARENT"))
+    return read_traceparent(caller()) or read_traceparent(os.environ.get("TRACEPARENT"))
 
 
 def _recorded(trace: Path) -> Caller | None:
