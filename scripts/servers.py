@@ -10,7 +10,7 @@ llama.cpp's server in `.make/servers/llama`; it is compiled, which takes ten min
 is asked for here by name. `clients`: the clients of the OpenAI API that the tests of concertino-serve try, each in an
 environment of its own that has its name (`litellm`, `langchain-openai`, `pydantic-ai`, `openai-agents`,
 `openai-node`; `openai-tests` for the tests of the official one); some minutes and 1.5 GB, made only when asked for.
-`backends`: where the soak tests of concertino-otel send spans (`phoenix`, `mlflow`); some minutes and 2 GB, made when
+`backends`: where the soak tests of concertino-otel send spans (`phoenix`, `mlflow`); some minutes and 1.7 GB, made when
 those tests run.
 
 The invariant: a server that cannot be had stops nobody. The reason is printed, kept beside the place, and is
