@@ -171,9 +171,9 @@ def _on_node(name: str, title: str, effort: str) -> Environment:
     return Environment(name, title, pins, effort, lambda place: _install_packages(place, files), files)
 
 
-def _of_pins(name: str, title: str, *pins: str) -> Environment:
+def _of_pins(name: str, title: str, *pins: str, effort: str = "a minute") -> Environment:
     """What is installed, and no more."""
-    return Environment(name, title, pins, "a minute", lambda place: None)
+    return Environment(name, title, pins, effort, lambda place: None)
 
 
 MCP = _on_node("mcp", "MCP server on node", "half a minute, 260 MB")
@@ -235,8 +235,8 @@ CLIENTS = (
     _of_pins("openai-agents", "the Agents SDK of OpenAI", "openai-agents==0.24.0"),
     _on_node("openai-node", "OpenAI's client and the AI SDK on node", "half a minute, 150 MB"),
 )
-PHOENIX = _of_pins("phoenix", "Arize Phoenix", "arize-phoenix==20.26.1")
-MLFLOW = _of_pins("mlflow", "MLflow", "mlflow==3.17.2")
+PHOENIX = _of_pins("phoenix", "Arize Phoenix", "arize-phoenix==20.26.1", effort="some minutes, 850 MB")
+MLFLOW = _of_pins("mlflow", "MLflow", "mlflow==3.17.2", effort="some minutes, 850 MB")
 BACKENDS = (PHOENIX, MLFLOW)
 GROUPS = {"clients": CLIENTS, "backends": BACKENDS}
 ALL = {each.name: each for each in (VLLM, MCP, RAY, LLAMA, *CLIENTS, *BACKENDS)}
