@@ -1,6 +1,6 @@
 """Prepare the environments of the servers that the tests start: everything but what is in `.venv`.
 
-    python scripts/servers.py [vllm] [mcp] [ray] [llama] [clients]
+    python scripts/servers.py [vllm] [mcp] [ray] [llama] [clients] [backends]
 
 `vllm`, `mcp` and `ray` are the default. vLLM pins a torch and a transformers of its own, so it lives in
 `.make/servers/vllm`; a few minutes and 3.5 GB. `mcp`: a node with an MCP server and the conformance suite of
@@ -10,6 +10,8 @@ llama.cpp's server in `.make/servers/llama`; it is compiled, which takes ten min
 is asked for here by name. `clients`: the clients of the OpenAI API that the tests of concertino-serve try, each in an
 environment of its own that has its name (`litellm`, `langchain-openai`, `pydantic-ai`, `openai-agents`,
 `openai-node`; `openai-tests` for the tests of the official one); some minutes and 1.5 GB, made only when asked for.
+`backends`: where the soak tests of concertino-otel send spans (`phoenix`, `mlflow`); some minutes and 1.7 GB, made when
+those tests run.
 
 The invariant: a server that cannot be had stops nobody. The reason is printed, kept beside the place, and is
 the reason with which its tests are skipped. A place that was prepared is used again until its pins change.
@@ -169,9 +171,9 @@ def _on_node(name: str, title: str, effort: str) -> Environment:
     return Environment(name, title, pins, effort, lambda place: _install_packages(place, files), files)
 
 
-def _of_pins(name: str, title: str, *pins: str) -> Environment:
-    """A client that is installed, and no more."""
-    return Environment(name, title, pins, "a minute", lambda place: None)
+def _of_pins(name: str, title: str, *pins: str, effort: str = "a minute") -> Environment:
+    """What is installed, and no more."""
+    return Environment(name, title, pins, effort, lambda place: None)
 
 
 MCP = _on_node("mcp", "MCP server on node", "half a minute, 260 MB")
@@ -233,15 +235,19 @@ CLIENTS = (
     _of_pins("openai-agents", "the Agents SDK of OpenAI", "openai-agents==0.24.0"),
     _on_node("openai-node", "OpenAI's client and the AI SDK on node", "half a minute, 150 MB"),
 )
-ALL = {each.name: each for each in (VLLM, MCP, RAY, LLAMA, *CLIENTS)}
+PHOENIX = _of_pins("phoenix", "Arize Phoenix", "arize-phoenix==20.26.1", effort="some minutes, 850 MB")
+MLFLOW = _of_pins("mlflow", "MLflow", "mlflow==3.17.2", effort="some minutes, 850 MB")
+BACKENDS = (PHOENIX, MLFLOW)
+GROUPS = {"clients": CLIENTS, "backends": BACKENDS}
+ALL = {each.name: each for each in (VLLM, MCP, RAY, LLAMA, *CLIENTS, *BACKENDS)}
 
 
 def main() -> None:
     """Prepare what the command line names; say why not, and let `make` go on."""
     asked = sys.argv[1:] or ["vllm", "mcp", "ray"]
-    for name in [each for word in asked for each in ([one.name for one in CLIENTS] if word == "clients" else [word])]:
+    for name in [each for word in asked for each in ([one.name for one in GROUPS[word]] if word in GROUPS else [word])]:
         if name not in ALL:
-            sys.exit(f"{name!r} is no server; expected some of: {', '.join(ALL)}, clients")
+            sys.exit(f"{name!r} is no server; expected some of: {', '.join((*ALL, *GROUPS))}")
         try:
             ALL[name].prepare()
         except Absent as absent:

@@ -10,11 +10,11 @@ PATIENCE = 60.0
 """Seconds after which a condition counts as never coming true: many times what a busy machine needs."""
 
 
-def until(condition: Callable[[], object], what: str = "") -> None:
+def until(condition: Callable[[], object], what: str = "", seconds: float = PATIENCE) -> None:
     """Return as soon as `condition()` is true, and fail where it stays false."""
-    ends = time.monotonic() + PATIENCE
+    ends = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < ends, f"after {PATIENCE:g} s still not: {what or condition}"
+        assert time.monotonic() < ends, f"after {seconds:g} s still not: {what or condition}"
         time.sleep(0.01)
 
 

@@ -1,8 +1,9 @@
-"""One small run for each of the five strategies: two calls, one of them by an agent that asks a model."""
+"""One small run for each of the five strategies, with four outcomes: two calls, one by an agent that asks a model."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from concertino.strategies.role_workflow import Agree, Role, RoleWorkflow
 from concertino.strategies.serial_calls import SerialCalls
 
 CANARY = "canary-7f3a"
+OUTCOMES = ("ok", "failing", "cancelled", "killed and resumed")
 NAMES = ("parallel-rounds", "serial-calls", "dependency-plan", "agent-graph", "role-workflow")
 
 
@@ -95,3 +97,43 @@ async def run_of(name: str, folder: Path, **options: Any) -> Path:
     run = await leader_of(name).run(f"question {CANARY}", pool=pool_of(**options), trace=folder)
     assert run.path is not None
     return Path(run.path)
+
+
+async def trace_of(name: str, outcome: str, folder: Path) -> Path:
+    match outcome:
+        case "ok" | "failing":
+            return await run_of(name, folder, fails=outcome == "failing")
+        case "cancelled":
+            return await cancelled(name, folder)
+    whole = await run_of(name, folder)
+    cut = cut_in_a_call(whole)
+    replies = len(ct.Trace.load(cut).replies())
+    await leader_of(name, turns=turns_of(name)[replies:]).resume(cut, pool=pool_of())
+    return cut
+
+
+async def cancelled(name: str, folder: Path) -> Path:
+    begun = asyncio.Event()
+
+    def listen(event: object) -> None:
+        if getattr(event, "name", "") == "helper":
+            begun.set()
+
+    handle = leader_of(name).start("q", pool=pool_of(hangs=True), trace=folder, on_event=listen)
+    await begun.wait()
+    run = await handle.cancel()
+    assert run.stop == "cancelled"
+    return Path(str(run.path))
+
+
+def cut_in_a_call(path: Path) -> Path:
+    """A copy of a trace as a kill leaves it while the agent of the run asks its model."""
+    kept = []
+    for line in path.read_bytes().splitlines(keepends=True):
+        kept.append(line)
+        record = json.loads(line[9:])
+        if record["t"] == "intent" and record.get("parent"):
+            break
+    target = path.with_name("killed.trace.jsonl")
+    target.write_bytes(b"".join(kept))
+    return target

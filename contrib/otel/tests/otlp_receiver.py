@@ -58,8 +58,9 @@ class Receiver:
 
 
 @contextmanager
-def receiving() -> Iterator[Receiver]:
-    receiver = Receiver()
+def receiving(port: int = 0, receiver: Receiver | None = None) -> Iterator[Receiver]:
+    """A receiver at a port, by default a free one; it goes on with what `receiver` got before."""
+    receiver = receiver or Receiver()
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -74,7 +75,7 @@ def receiving() -> Iterator[Receiver]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
     receiver.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
 import concertino as ct
 import pytest
+from concertino.core.caller import called_by
 from concertino.plugins import default_manager
-from concertino.testing import ScriptedModel
 from concertino_otel import spans as current
 from concertino_otel.ids import read_traceparent, span_id, trace_id
 from concertino_otel.options import Options
@@ -107,16 +108,23 @@ async def test_spans_of_other_libraries_are_below_the_call_that_makes_them(
         look("after")
         return "x"
 
-    turn = ct.ParallelRounds().write_turn([ct.Call("outer", {}, "a"), ct.Call("threaded", {}, "b")], "")
-    model = ScriptedModel(turn, *ct.ParallelRounds().write_answer("x"))
+    turns = [ct.ParallelRounds().write_turn([ct.Call("outer", {}, "a"), ct.Call("threaded", {}, "b")], "")]
+
+    class Looking(ct.Model):
+        async def chat(self, request: ct.ChatRequest) -> ct.Reply:
+            look("leader")
+            return ct.Reply(turns.pop() if turns else "".join(ct.ParallelRounds().write_answer("x")))
+
     start_otel(tmp_path, "http://127.0.0.1:9", monkeypatch)
-    run = await ct.Orchestrator(model).run("q", pool=ct.Pool.of(outer, inner, threaded), trace=tmp_path / "runs")
+    leader = ct.Orchestrator(ct.ModelSpec("m/lead", Looking))
+    run = await leader.run("q", pool=ct.Pool.of(outer, inner, threaded), trace=tmp_path / "runs")
     assert run.stop == "answered"
     at = {name: context.span_id.to_bytes(8, "big") for name, context in seen.items()}
     assert at["before"] == at["after"] == span_id(run.id, "1.1")
     [inside] = [record["id"] for record in run.trace.records if record["t"] == "intent" and record.get("parent")]
     assert at["inner"] == span_id(run.id, inside)
     assert at["threaded"] == span_id(run.id, "1.2")
+    assert at["leader"] == span_id(run.id, "run")
     assert {context.trace_id.to_bytes(16, "big") for context in seen.values()} == {trace_id(run.id)}
     assert not api.get_current_span().get_span_context().is_valid
 
@@ -127,9 +135,20 @@ def test_a_traceparent_that_is_none_is_ignored() -> None:
         assert read_traceparent(wrong) is None
 
 
+def test_the_caller_of_a_request_wins_over_that_of_the_process_and_a_wrong_one_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = CALLER.replace("b7ad", "c7ad")
+    monkeypatch.setenv("TRACEPARENT", other)
+    with called_by(CALLER):
+        assert copy_context().run(current.began, "asked", Path("nowhere")) == {"traceparent": CALLER}
+    with called_by("00-what-a-stranger-wrote"):
+        assert copy_context().run(current.began, "asked", Path("nowhere")) == {"traceparent": other}
+
+
 def test_the_ids_of_old_runs_are_forgotten() -> None:
     for number in range(3000):
-        current.began(f"many-{number}", Path("nowhere"))
+        copy_context().run(current.began, f"many-{number}", Path("nowhere"))
     assert len(current._trace_ids) <= 1024
 
 

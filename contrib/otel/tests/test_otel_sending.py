@@ -6,7 +6,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino_otel import exporting
+from concertino_otel import command, exporting
 from concertino_otel.command import send_trace
 from concertino_otel.options import Options
 from concertino_otel.positions import read_position, waiting
@@ -68,6 +68,23 @@ def test_what_a_process_could_not_send_the_next_one_sends_and_nothing_else(
         assert send_trace(path, options).sent == 201 - taken
         assert waiting(tmp_path, options.receiver) == []
         assert_one_tree(receiver.spans())
+
+
+def test_a_receiver_that_was_slow_to_fail_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = long_trace(tmp_path, 3)
+    clock = [0.0]
+    monkeypatch.setattr(command.time, "monotonic", lambda: clock[0])
+    tries = []
+
+    def slow(signal: str, body: bytes) -> int:
+        tries.append(len(body))
+        if len(tries) == 1:
+            clock[0] += 60  # as long as a request may take, and longer than the wait
+            raise Away("timed out")
+        return 0
+
+    assert send_trace(path, Options("http://127.0.0.1:1"), wait=10, send=slow).sent == 4
+    assert len(tries) == 2
 
 
 def test_nothing_is_read_ahead_while_a_receiver_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """The tree of spans of a run: whole, the same however often it is sent, and under the caller's span."""
 
 import asyncio
-import json
 from pathlib import Path
 
 import concertino as ct
@@ -12,50 +11,8 @@ from concertino_otel.fold import SpanFold, spans_of
 from concertino_otel.ids import span_id
 from concertino_otel.options import Options
 
-from .five_strategies import NAMES, leader_of, pool_of, run_of, turns_of
+from .five_strategies import NAMES, OUTCOMES, cut_in_a_call, leader_of, pool_of, run_of, trace_of, turns_of
 from .otlp_receiver import assert_one_tree, receiving, values
-
-OUTCOMES = ("ok", "failing", "cancelled", "killed and resumed")
-
-
-async def trace_of(name: str, outcome: str, folder: Path) -> Path:
-    match outcome:
-        case "ok" | "failing":
-            return await run_of(name, folder, fails=outcome == "failing")
-        case "cancelled":
-            return await cancelled(name, folder)
-    whole = await run_of(name, folder)
-    cut = cut_in_a_call(whole)
-    replies = len(ct.Trace.load(cut).replies())
-    await leader_of(name, turns=turns_of(name)[replies:]).resume(cut, pool=pool_of())
-    return cut
-
-
-async def cancelled(name: str, folder: Path) -> Path:
-    begun = asyncio.Event()
-
-    def listen(event: object) -> None:
-        if getattr(event, "name", "") == "helper":
-            begun.set()
-
-    handle = leader_of(name).start("q", pool=pool_of(hangs=True), trace=folder, on_event=listen)
-    await begun.wait()
-    run = await handle.cancel()
-    assert run.stop == "cancelled"
-    return Path(str(run.path))
-
-
-def cut_in_a_call(path: Path) -> Path:
-    """A copy of a trace as a kill leaves it while the agent of the run asks its model."""
-    kept = []
-    for line in path.read_bytes().splitlines(keepends=True):
-        kept.append(line)
-        record = json.loads(line[9:])
-        if record["t"] == "intent" and record.get("parent"):
-            break
-    target = path.with_name("killed.trace.jsonl")
-    target.write_bytes(b"".join(kept))
-    return target
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)

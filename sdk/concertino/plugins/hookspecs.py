@@ -100,8 +100,8 @@ def concertino_before_run(run_id: str, trace: Path, settings: ProviderSettings) 
     """Called when a run that keeps a trace begins, and when it is resumed; before the first line is written.
 
     A returned table of plain JSON data is kept in the run's set-up, under the provider's name in `noted`; what is
-    returned at a resume is not, for the set-up stays that of the beginning. Return at once: the event loop waits.
-    What it raises refuses the run.
+    returned at a resume is not, for the set-up stays that of the beginning. A context variable that it sets holds in
+    the run alone. Return at once: the event loop waits. What it raises refuses the run.
     """
 
 

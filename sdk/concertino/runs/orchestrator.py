@@ -267,19 +267,18 @@ class Orchestrator(Generic[OutputT]):
             machine = self._begin(strategy, asked, space, budget, self.sampling)
             setup = {**self._setup(strategy, pool, space, budget), **input_setup(given), "durability": durability}
             # The trace file comes last: a run that is refused above leaves no file.
-            sink = None
+            sink, context = None, copy_context()
             if target is not None:
                 from concertino.traces import JournalSink
                 from concertino.traces.trace import header
 
-                if noted := before_run(pool, run_id, target):
+                if noted := context.run(before_run, pool, run_id, target):
                     setup["noted"] = noted
                 sink = JournalSink.create(target, header(run_id), durability)
             begun = RunStarted(run_id, asked, setup, round(time.time(), 3))
             settings, rounds = self._settings(), _rounds(strategy, budget)
-            handle = RunHandle(
-                RunLoop(settings, machine, pool, budget, rounds, begun, sink, None, on_event, 0.0, given)
-            )
+            loop = RunLoop(settings, machine, pool, budget, rounds, begun, sink, None, on_event, 0.0, given)
+            handle: RunHandle[OutputT] = context.run(RunHandle, loop)
         except BaseException:
             if hold is not None:
                 hold.release()
@@ -489,7 +488,8 @@ class Orchestrator(Generic[OutputT]):
         first = first_record(target)
         durability: Durability = first.get("setup", {}).get("durability", "process")
         pool = self._with_model(current_pool(pool, Budget()))
-        before_run(pool, str(first["run"]), target)
+        context = copy_context()
+        context.run(before_run, pool, str(first["run"]), target)
         # Read once, and under the lock, when no other process can write to it.
         opened = ReopenedTrace(target, decisions or {})
         journal = Journal.reopen(target, opened.read, durability=durability)
@@ -505,7 +505,8 @@ class Orchestrator(Generic[OutputT]):
                 hold = await Session(name, target.parent).hold()
                 undo.callback(hold.release)
             sink = JournalSink(journal)
-            going = self._resumed(known, opened.memory, pool, sink, on_event, deps, chosen, stream_text)
+            begin = partial(self._resumed, known, opened.memory, pool, sink, on_event, deps, chosen, stream_text)
+            going = context.run(begin)
             if hold is not None:
                 going.ends_turn_of(hold)
             undo.pop_all()

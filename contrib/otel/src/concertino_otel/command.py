@@ -43,7 +43,7 @@ def send_trace(path: Path, options: Options, *, wait: float = WAIT, send: Send |
     """Send what a trace has by now. After an export that was cut short, only what is missing is sent.
 
     Args:
-        wait: seconds for which a receiver is asked again that is away, since it took something last.
+        wait: seconds for which a receiver is asked again that is away, since it failed first or took something last.
 
     Raises:
         TraceError: the trace cannot be read.
@@ -51,7 +51,7 @@ def send_trace(path: Path, options: Options, *, wait: float = WAIT, send: Send |
     """
     whole = read_position(path, options.receiver).over
     export = TraceExport(path, options, again=whole, send=send)
-    before, limit, pause = 0, time.monotonic() + wait, FIRST_PAUSE
+    before, limit, pause = -1, 0.0, FIRST_PAUSE
     while True:
         try:
             export.send_news()
@@ -59,7 +59,8 @@ def send_trace(path: Path, options: Options, *, wait: float = WAIT, send: Send |
                 export.send_unfinished()
             break
         except Away as error:
-            if export.sent > before:  # it has come back in between
+            # The time begins with a failure, so a receiver that was only slow to answer is asked twice at least.
+            if export.sent > before:  # the first failure, or it has come back in between
                 before, limit, pause = export.sent, time.monotonic() + wait, FIRST_PAUSE
             rest = limit - time.monotonic()
             if rest <= 0:

@@ -1,8 +1,8 @@
 """The current span: what makes spans of other libraries (HTTP clients, MCP, databases) children of our calls.
 
-Our spans are made from the trace, after they have ended; but their ids are known before. So during a call of a tool or
-agent, a span with the call's id is the current one of OpenTelemetry, and whatever a library makes meanwhile is below
-it.
+Our spans are made from the trace, after they have ended; but their ids are known before. So a span with the run's id is
+the current one of OpenTelemetry in the run, one with the call's id during a call of a tool or agent, and whatever a
+library makes meanwhile is below it.
 
 Invariant: where no library has imported OpenTelemetry, nothing happens here, and nothing is imported.
 """
@@ -16,8 +16,10 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from concertino.core.caller import caller
 from concertino.core.errors import TraceError
 
+from .fold import ROOT
 from .ids import Caller, read_traceparent, span_id, trace_id, write_traceparent
 
 _MOST = 1024
@@ -27,29 +29,36 @@ _entered: ContextVar[tuple[str, Any] | None] = ContextVar("concertino_otel_enter
 
 
 def began(run_id: str, trace: Path) -> Mapping[str, Any] | None:
-    """What a run notes about the span that it is started in; None if there is none."""
-    caller = _recorded(trace) if trace.exists() else _current()
+    """What a run notes about the span that it is started in; None if there is none. The run begins in this context."""
+    above = _recorded(trace) if trace.exists() else _current()
     while len(_trace_ids) >= _MOST:
         _trace_ids.pop(next(iter(_trace_ids)), None)
-    _trace_ids[run_id] = caller.trace_id if caller else trace_id(run_id)
-    return {"traceparent": write_traceparent(caller)} if caller else None
+    _trace_ids[run_id] = above.trace_id if above else trace_id(run_id)
+    if (api := _api()) is not None:
+        _make_current(api, run_id, ROOT)
+    return {"traceparent": write_traceparent(above)} if above else None
 
 
 def enter(run_id: str, call_id: str) -> None:
     """A call begins in this context."""
-    api: Any = sys.modules.get("opentelemetry.trace")
-    known = _trace_ids.get(run_id)
-    if api is None or known is None:
+    if (api := _api()) is None or run_id not in _trace_ids:
         return
     from opentelemetry import context
 
+    _entered.set((call_id, context.get_current()))
+    _make_current(api, run_id, call_id)
+
+
+def _make_current(api: Any, run_id: str, key: str) -> None:
+    """From here on, what libraries make in this context is below one of our spans."""
+    from opentelemetry import context
+
     said = api.SpanContext(
-        trace_id=int.from_bytes(known, "big"),
-        span_id=int.from_bytes(span_id(run_id, call_id), "big"),
+        trace_id=int.from_bytes(_trace_ids[run_id], "big"),
+        span_id=int.from_bytes(span_id(run_id, key), "big"),
         is_remote=False,
         trace_flags=api.TraceFlags(api.TraceFlags.SAMPLED),
     )
-    _entered.set((call_id, context.get_current()))
     context.attach(api.set_span_in_context(api.NonRecordingSpan(said)))
 
 
@@ -64,13 +73,18 @@ def leave(call_id: str) -> None:
     _entered.set(None)
 
 
+def _api() -> Any:
+    """OpenTelemetry's module of spans; None where no library has imported it."""
+    return sys.modules.get("opentelemetry.trace")
+
+
 def _current() -> Caller | None:
-    """The span in which this code runs: of this process, or the one that the process was started in."""
-    api: Any = sys.modules.get("opentelemetry.trace")
+    """The span in which this code runs: of this process, of the request that it answers, or that it was started in."""
+    api = _api()
     said = api.get_current_span().get_span_context() if api is not None else None
     if said is not None and said.is_valid:
         return Caller(said.trace_id.to_bytes(16, "big"), said.span_id.to_bytes(8, "big"))
-    return read_traceparent(os.environ.get("TRACEPARENT"))
+    return read_traceparent(caller()) or read_traceparent(os.environ.get("TRACEPARENT"))
 
 
 def _recorded(trace: Path) -> Caller | None:

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from concertino.core.caller import called_by
 from concertino.core.errors import UsageError
 from concertino.core.logs import logger_of
 from starlette.requests import Request
@@ -143,7 +143,11 @@ def require_mcp() -> None:
 
 
 def _route(path: str, endpoint: _Endpoint, serving: Serving, method: str = "GET") -> Route:
-    return Route(path, partial(endpoint, serving), methods=[method])
+    async def answer(request: Request) -> ASGIApp:
+        with called_by(request.headers.get("traceparent", "")):
+            return await endpoint(serving, request)
+
+    return Route(path, answer, methods=[method])
 
 
 async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
