@@ -276,7 +276,7 @@ def test_a_page_of_a_long_run_gets_its_begin_first_and_then_the_rest(
     server: ViewServer, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_FIRST", "_THEN"):
-        monkeypatch.setattr(f"concertino_view.view_server.{name}", 0.0)
+        monkeypatch.setattr(f"concertino_view.view_pages.{name}", 0.0)
     records = records_of(rounds=40, width=4)
     write_trace(folder / "long.trace.jsonl", records)
     first = data(server, "/api/runs/long/data")
@@ -312,7 +312,7 @@ def test_a_trace_that_was_replaced_is_read_anew(server: ViewServer, folder: Path
 
 def test_following_pages_are_bounded_and_their_places_come_back(server: ViewServer, folder: Path) -> None:
     write_trace(folder / "open.trace.jsonl", records_of(rounds=2)[:-1])
-    server.followers = threading.BoundedSemaphore(2)
+    server.pages.followers = threading.BoundedSemaphore(2)
     with Follower(server, "open") as one, Follower(server, "open") as other:
         assert (one.answer.status, other.answer.status) == (200, 200)
         with Follower(server, "open") as third:
@@ -321,5 +321,5 @@ def test_following_pages_are_bounded_and_their_places_come_back(server: ViewServ
         for each in (one, other):
             while each.event() is not None:
                 pass
-    assert server.followers.acquire(timeout=20)
-    server.followers.release()
+    assert server.pages.followers.acquire(timeout=20)
+    server.pages.followers.release()
