@@ -154,26 +154,33 @@ async def test_a_name_never_becomes_a_path(tmp_path: Path) -> None:
         assert (await web.get("/view/static/..%2fview_pages.py")).status_code == 404
 
 
-async def test_changes_are_told_until_the_run_is_over_and_a_stop_waits_for_nobody(tmp_path: Path) -> None:
-    lines = write_trace(tmp_path / "live.trace.jsonl", records_of()).read_bytes().splitlines(keepends=True)
-    (tmp_path / "live.trace.jsonl").write_bytes(b"".join(lines[:6]))
-    write_trace(tmp_path / "dead.trace.jsonl", records_of()[:-1])
-    async with served(settings_of(tmp_path, Scripted(calls_then("hello"))), drain=60.0) as here, web_of(here) as web:
-        seen: list[dict[str, Any]] = []
+async def test_changes_are_told_until_the_run_is_over(tmp_path: Path) -> None:
+    path = write_trace(tmp_path / "live.trace.jsonl", records_of())
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:6]))
+    seen: list[dict[str, Any]] = []
+    async with served(settings_of(tmp_path, Scripted(calls_then("hello")))) as here, web_of(here) as web:
         async with web.stream("GET", "/view/api/runs/live/events?from=0") as stream:
             async for line in stream.aiter_lines():
                 if line.startswith("data: "):
                     seen.append(json.loads(line[6:]))
                     if len(seen) == 1:
-                        with (tmp_path / "live.trace.jsonl").open("ab") as file:
+                        with path.open("ab") as file:
                             file.write(b"".join(lines[6:]))
-        assert [patch["version"] for patch in seen] == [5, len(lines) - 1]
-        assert seen[-1]["head"]["over"]
-        dead = await web.send(web.build_request("GET", "/view/api/runs/dead/events"), stream=True)
-        assert dead.status_code == 200
-        began = time.monotonic()
-    assert time.monotonic() - began < 30  # with the drain of 60 s it would be more
-    await dead.aclose()
+    assert [patch["version"] for patch in seen] == [5, len(lines) - 1]
+    assert seen[-1]["head"]["over"]
+
+
+async def test_a_stop_waits_for_no_page_that_follows(tmp_path: Path) -> None:
+    write_trace(tmp_path / "dead.trace.jsonl", records_of()[:-1])
+    async with httpx2.AsyncClient(verify=False) as web:
+        async with served(settings_of(tmp_path, Scripted(calls_then("hello"))), drain=60.0) as here:
+            request = web.build_request("GET", f"{here.url}/view/api/runs/dead/events")
+            follows = await web.send(request, stream=True)
+            assert follows.status_code == 200
+            began = time.monotonic()
+        assert time.monotonic() - began < 30  # the drain is 60 s
+        await follows.aclose()
 
 
 async def test_who_leaves_gives_the_place_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
