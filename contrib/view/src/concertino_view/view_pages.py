@@ -78,7 +78,7 @@ class Answer(NamedTuple):
 class Following:
     """The changes of a run as server-sent events, until the run is over. Close it, whatever happens.
 
-    The id of an event is the number of records that the page has with it.
+    The id of an event is the version that the page has with it.
     """
 
     def __init__(self, run: RunFile, since: int, places: threading.BoundedSemaphore) -> None:
@@ -96,9 +96,10 @@ class Following:
         """What is new; now and then a comment, which says that nothing is; most often empty."""
         self._run.refresh(_THEN)
         now = time.monotonic()
-        if self._run.fold.count > self._since:
+        if self._run.fold.version > self._since:
             patch = self._run.patch(self._since)
-            self._since, self._wrote, self.over = patch["version"], now, patch["head"]["over"]
+            self._since, self._wrote = patch["version"], now
+            self.over = patch["head"]["over"] and not patch["more"]
             return b"id: %d\ndata: %b\n\n" % (self._since, _json(patch))  # JSON has no line feeds
         if now - self._wrote > _HEARTBEAT:
             self._wrote = now

@@ -60,9 +60,8 @@ export class GraphView {
   }
 
   head() {
-    const all = this.data.head.rounds;
-    const known = all.some((each) => each[0] === this.round);
-    this.title.textContent = known ? `round ${this.round} of ${all.length}` : all.length ? "after the last round" : "before any round";
+    const all = this.data.told;
+    this.title.textContent = all.has(this.round) ? `round ${this.round} of ${all.size}` : all.size ? "after the last round" : "before any round";
   }
 
   draw() {

@@ -35,12 +35,13 @@ function sourceOf(id) {
     body: async (index) => (await asked(`${base}/bodies?from=${index}&to=${index + 1}`))[0],
     follow: (listener, say) => {
       const events = new EventSource(`${SITE}${base}/events?from=${version}`);
+      const state = (patch) => (patch.more ? "reading" : patch.head.over ? "" : "live");
       say("live");
       events.addEventListener("message", (event) => {
         const patch = JSON.parse(event.data);
-        say(patch.head.over ? "" : "live");
+        say(state(patch));
         listener(patch);
-        if (patch.head.over) events.close();
+        if (patch.head.over && !patch.more) events.close();
       });
       events.addEventListener("error", () => say("the connection is lost; trying again"));
       return events;
@@ -71,7 +72,7 @@ async function show() {
       const name = decodeURIComponent(id);
       const source = sourceOf(name);
       const first = await source.start();
-      await showRun(root, { ...source, start: async () => first, follow: first.head.over ? null : source.follow });
+      await showRun(root, { ...source, start: async () => first, follow: first.head.over && !first.more ? null : source.follow });
       root.prepend(el("nav", { class: "bar" }, allRuns(),
         el("a", { href: `${SITE}api/runs/${encodeURIComponent(name)}/page` }, "save as one file")));
       const { strategies } = await asked("api/replay");
