@@ -249,6 +249,14 @@ class Follower:
             lines = [] if line == "\n" else [*lines, line]
 
 
+def test_what_is_wrong_with_a_trace_is_told_without_its_folder(server: ViewServer, folder: Path) -> None:
+    (folder / "short.trace.jsonl").write_bytes((folder / "one.trace.jsonl").read_bytes()[:-9])
+    answers = [get(server, path) for path in ("/api/runs", "/api/runs/broken/data", "/api/runs/short/data")]
+    assert [status for status, _, _ in answers] == [200, 422, 200]
+    assert all(b"broken.trace.jsonl: not a trace" in body for _, _, body in answers[:2])
+    assert all(str(folder).encode() not in body for _, _, body in answers)
+
+
 def test_a_page_that_follows_is_told_every_record_and_then_the_end(server: ViewServer, folder: Path) -> None:
     records = records_of(rounds=1, width=2)
     path = write_trace(folder / "live.trace.jsonl", records)

@@ -24,6 +24,7 @@ from concertino.traces.records import nothing_yet, record_at, unpacked
 
 from .item_body import body_of
 from .run_fold import Item, RunFold
+from .shown_texts import fault_of
 from .training_record import training_of
 
 _BEHIND = -1
@@ -153,7 +154,7 @@ class RunFile:
             try:
                 found: Mapping[str, Any] = record_at(self.path, place, self._places, self._cursor.seal)
             except TraceError as error:
-                found = {"t": "missing", "why": str(error)}
+                found = {"t": "missing", "why": fault_of(error, self.path)}
             self._last = (place, found)
         return self._last[1]
 
@@ -168,7 +169,7 @@ class RunFile:
         except TraceError as error:
             self._unread += 1
             if self._unread <= _MOST_NOTES:
-                self.fold.notes.append(str(error))
+                self.fold.notes.append(fault_of(error, self.path))
             whole = _outline(record)
         try:
             self.fold.apply(whole)

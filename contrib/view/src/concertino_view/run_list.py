@@ -16,7 +16,7 @@ from concertino.traces import TraceStore
 from concertino.traces.overview import Overview
 from concertino.traces.sink import SUFFIX
 
-from .shown_texts import ShownTexts
+from .shown_texts import ShownTexts, fault_of
 
 
 class RunList:
@@ -52,7 +52,7 @@ class RunList:
         try:
             found = Overview.of(path)
         except TraceError as error:
-            return {"id": name, "error": line(str(error))}
+            return {"id": name, "error": line(fault_of(error, path))}
         told = found.summary
         numbers = {key: getattr(told, key) for key in ("rounds", "calls", "failed", "usd", "units", "seconds")}
         words = {"question": line(told.question), "answer": line(told.answer or ""), "stop": line(told.stop)}

@@ -27,6 +27,7 @@ from .run_difference import comparison
 from .run_file import RunFile
 from .run_list import RunList
 from .run_page import page_of, scripts, static
+from .shown_texts import fault_of
 
 Shows = Callable[[Path], bool]
 """Whether the one who asks may see a trace."""
@@ -182,7 +183,7 @@ class ViewPages:
             run = found if found is not None and not found.replaced() else RunFile(path, seconds)
             run.refresh(seconds)
         except TraceError as error:
-            raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
+            raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, fault_of(error, path)) from error
         with self._lock:
             self._open[path] = run
             while len(self._open) > _MOST_OPEN:
