@@ -159,14 +159,17 @@ async def test_changes_are_told_until_the_run_is_over(tmp_path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:6]))
     seen: list[dict[str, Any]] = []
-    async with served(settings_of(tmp_path, Scripted(calls_then("hello")))) as here, web_of(here) as web:
-        async with web.stream("GET", "/view/api/runs/live/events?from=0") as stream:
-            async for line in stream.aiter_lines():
-                if line.startswith("data: "):
-                    seen.append(json.loads(line[6:]))
-                    if len(seen) == 1:
-                        with path.open("ab") as file:
-                            file.write(b"".join(lines[6:]))
+    async with (
+        served(settings_of(tmp_path, Scripted(calls_then("hello")))) as here,
+        web_of(here) as web,
+        web.stream("GET", "/view/api/runs/live/events?from=0") as stream,
+    ):
+        async for line in stream.aiter_lines():
+            if line.startswith("data: "):
+                seen.append(json.loads(line[6:]))
+                if len(seen) == 1:
+                    with path.open("ab") as file:
+                        file.write(b"".join(lines[6:]))
     assert [patch["version"] for patch in seen] == [5, len(lines) - 1]
     assert seen[-1]["head"]["over"]
 

@@ -37,11 +37,19 @@ export class GraphView {
     this.selected = index;
     const item = this.data.items[index];
     if (!item) return;
+    const [round, opened] = [this.round, this.opened.size];
     this.round = item.round;
     for (let at = item.parent; at >= 0; at = this.data.items[at].parent) this.opened.add(at);
-    this.draw();
+    if (!this.laid || round !== this.round || opened !== this.opened.size) this.draw();
+    else this.mark();
     const box = this.boxes.querySelector("[aria-current=true]");
     if (box) this.reveal(box.parentElement);
+  }
+
+  // The graph is drawn already; another call of it is chosen.
+  mark() {
+    this.boxes.querySelector("[aria-current]")?.removeAttribute("aria-current");
+    this.boxes.querySelector(`[data-of="c${this.selected}"]`)?.setAttribute("aria-current", "true");
   }
 
   step(by) {
