@@ -119,11 +119,11 @@ class RunFile:
         return stat.st_ino != self._inode or stat.st_size < self._cursor.offset
 
     def patch(self, since: int = 0) -> dict[str, Any]:
-        """What changed after a version; `more`: the rest is not read yet."""
+        """What changed after a version. `behind`: records are not read yet; `more`: they, or texts of calls."""
         with self._lock:
             patch = self.fold.patch(since)
             behind = self._size == _BEHIND
-            patch["more"] = behind or self._untold
+            patch |= {"behind": behind, "more": behind or self._untold}
         damage = self._cursor.damage
         if behind:
             share = self._cursor.offset / max(1, self.path.stat().st_size)

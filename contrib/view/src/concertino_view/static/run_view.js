@@ -85,12 +85,12 @@ class RunView {
     );
   }
 
-  // Where more comes soon, most of the time is left for reading it: what a patch changed is drawn with those behind it.
+  // Where more records come soon, most of the time is left for reading them: what a patch changed is drawn later.
   take(patch, drawn) {
     this.data.apply(patch);
     this.changed = this.changed ? this.changed.concat(patch.items) : patch.items;
     const began = performance.now();
-    if (patch.more && began < (this.next || 0)) return;
+    if (patch.behind && began < (this.next || 0)) return;
     if (this.changed.length) this.draw(this.changed);
     else this.list.redraw();
     this.changed = null;
