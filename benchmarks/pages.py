@@ -78,7 +78,7 @@ def opened(browser: Browser, server: ViewServer, run: str) -> Figures:
     # The list of runs reads each trace once; that is not the opening of a run.
     while not browser.value("document.querySelector('tbody tr') !== null"):
         time.sleep(0.1)
-    records = server.store.path_for(run).read_bytes().count(b"\n") - 1
+    records = server.pages.store.path_for(run).read_bytes().count(b"\n") - 1
     browser.call("Performance.enable", timeDomain="threadTicks")
     server_began = time.process_time()
     browser.open(f"{server.address.partition('/?')[0]}/run/{run}")

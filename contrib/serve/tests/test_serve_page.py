@@ -102,7 +102,7 @@ def test_it_asks_shows_calls_and_answers_and_nothing_comes_alive(
     until(browser, "document.querySelectorAll('#model option').length === 1")
     for turn in (1, 2):
         ask(browser, "<img src=x onerror='window.hit=1'>")
-        until(browser, f"document.querySelectorAll('.note button').length === {turn}")
+        until(browser, f"document.querySelectorAll('.note button').length === {2 * turn}")
     assert browser.value("document.querySelector('.answer').textContent") == attack
     assert browser.value("document.querySelectorAll('.call.completed').length") == 2
     assert browser.value(
@@ -158,7 +158,7 @@ def test_it_fits_the_window(browser: Browser, in_thread: Serve, tmp_path: Path, 
     browser.open(url)
     until(browser, "document.querySelectorAll('#model option').length === 1")
     ask(browser, "What?")
-    until(browser, "document.querySelectorAll('.note button').length === 1")
+    until(browser, "document.querySelectorAll('.note button').length === 2")
     assert browser.value("document.documentElement.scrollWidth <= window.innerWidth")
     browser.screenshot(tmp_path / f"chat-{width}.png", dark=width == 390, width=width)
     assert (tmp_path / f"chat-{width}.png").stat().st_size > 1000

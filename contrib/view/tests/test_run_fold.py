@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from concertino.strategies import strategy_by_name
 from concertino.testing import ScriptedModel
 from concertino_view.critical_path import critical_path
 from concertino_view.run_file import RunFile
-from concertino_view.run_fold import Item, RunFold
+from concertino_view.run_fold import Item, RunFold, _edges
 from hostile_traces import write_raw, write_trace
 from made_traces import records_of
 
@@ -308,3 +309,99 @@ async def test_a_run_is_shown_whatever_its_strategy(tmp_path: Path, strategy: st
     assert found["head"]["over"]
     assert ["strategy", strategy] in found["head"]["facts"]
     assert found["items"][0][3] == "request"
+
+
+# -- long traces -------------------------------------------------------------------------------------------------------
+
+
+def patches_of(run: RunFile, most: int = 10_000) -> Iterator[dict[str, Any]]:
+    """What a page gets that follows a run which is read in the smallest parts."""
+    since = 0
+    for _ in range(most):
+        yield (patch := run.patch(since))
+        since = patch["version"]
+        if not patch["more"]:
+            return
+        run.refresh(0.0)
+    raise AssertionError("the trace is never read to its end")
+
+
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every trace is a long one, and of each part few records are read."""
+    monkeypatch.setattr("concertino_view.run_file._LONG", 0)
+    monkeypatch.setattr("concertino_view.run_file._BETWEEN", 5)
+
+
+def test_a_long_trace_read_in_parts_is_the_same_as_one_read_at_once(tmp_path: Path, in_parts: None) -> None:
+    records = records_of(rounds=4, width=4)
+    path = write_trace(tmp_path / "x.trace.jsonl", records)
+    whole = RunFold()
+    for record in records:
+        whole.apply(record)
+    rows: dict[int, list[Any]] = {}
+    rounds: dict[int, list[Any]] = {}
+    versions, without = [], 0
+    for patch in patches_of(RunFile(path, 0.0)):
+        versions.append(patch["version"])
+        rows |= {row[0]: row for row in patch["items"]}
+        without += sum(row[3] == "tool" and not row[9] for row in patch["items"])
+        for index, label, error in patch["texts"]:
+            rows[index][9:11] = [label, error]
+        rounds |= {each[0]: each for each in patch["rounds"]}
+    assert without > 0, "labels come later"
+    assert [rows[index] for index in sorted(rows)] == whole.patch()["items"]
+    assert list(rounds.values()) == whole.patch()["rounds"]
+    assert versions == sorted(versions)
+    assert len(versions) > 10
+    # Whoever comes now gets all of it at once.
+    again = RunFile(path)
+    assert again.patch()["items"] == whole.patch()["items"]
+    assert again.patch()["texts"] == []
+
+
+def test_a_page_that_has_missed_some_texts_gets_them_again(tmp_path: Path, in_parts: None) -> None:
+    path = write_trace(tmp_path / "x.trace.jsonl", records_of(rounds=4, width=4))
+    run = RunFile(path, 0.0)
+    patches = list(patches_of(run))
+    read = next(patch for patch in patches if patch["head"]["over"])
+    late = {row[0]: row[1:] for row in run.patch(read["version"])["texts"]}
+    told = {row[0]: row[1:] for patch in patches[patches.index(read) + 1 :] for row in patch["texts"]}
+    assert late == told
+    assert late
+
+
+def test_a_long_trace_that_grows_while_its_texts_are_read_is_whole_in_the_end(tmp_path: Path, in_parts: None) -> None:
+    records = records_of(rounds=4, width=4)
+    path = write_trace(tmp_path / "x.trace.jsonl", records)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:30]))
+    run = RunFile(path, 0.0)
+    while run.fold.count < 29:
+        run.refresh(0.0)
+    with path.open("ab") as file:
+        file.write(b"".join(lines[30:]))
+    list(patches_of(run))
+    whole = RunFold()
+    for record in records:
+        whole.apply(record)
+    assert run.patch()["items"] == whole.patch()["items"]
+
+
+def test_edges_of_a_round_are_those_of_its_plan() -> None:
+    calls = [
+        {"name": "add", "arguments": {"a": 1}, "id": "a"},
+        {"name": "add", "arguments": {"a": "${a}"}, "id": "b"},
+        {"name": "add", "arguments": {}, "id": "c", "after": ["a"]},
+        {"name": "add", "arguments": {}, "id": "d"},
+    ]
+    plan = {"t": "plan", "round": 1, "at": 0.0}
+    edges = [
+        _edges({**plan, "calls": chosen}) for chosen in (calls, [calls[0], *calls[2:]], [calls[2]], [calls[3]] * 2)
+    ]
+    assert [[(edge.source, edge.target) for edge in found] for found in edges] == [
+        [("a", "b"), ("a", "c")],
+        [("a", "c")],
+        [],  # what it waits for is not there, so it is no plan
+        [],
+    ]

@@ -268,6 +268,71 @@ def test_the_next_mark_is_found_with_one_key(browser: Browser, trace: Path) -> N
     assert "↻ repeated, ‖ stalled" in browser.value("document.querySelector('[aria-selected=true]').textContent")
 
 
+FAINT = """(() => {
+  const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = (colour) => {
+    const part = (each) => (each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = colour.map((each) => part(each / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ratio = (one, other) => {
+    const [a, b] = [light(one), light(other)].sort((x, y) => y - x);
+    return (a + 0.05) / (b + 0.05);
+  };
+  const ground = (node) => {
+    for (let at = node; at; at = at.parentElement) {
+      const found = parts(getComputedStyle(at).backgroundColor);
+      if (found.length === 3 || found[3] === 1) return found.slice(0, 3);
+    }
+    throw new Error("nothing has a ground");
+  };
+  const seen = [];
+  const look = (node, colour, what) => seen.push([ratio(parts(colour).slice(0, 3), ground(node)), what]);
+  for (const node of document.querySelectorAll("#page, #page *")) {
+    const shown = node.checkVisibility() && !node.matches(":disabled, option, canvas, meter");
+    const text = [...node.childNodes].some((each) => each.nodeType === 3 && each.data.trim());
+    if (shown && text) look(node, getComputedStyle(node).color, `${node.localName}.${node.className}`);
+    if (shown && node.placeholder) look(node, getComputedStyle(node, "::placeholder").color, "a placeholder");
+  }
+  const named = (name) => {
+    const probe = document.createElement("i");
+    probe.style.color = `var(--${name})`;
+    document.body.append(probe);
+    const found = parts(getComputedStyle(probe).color).slice(0, 3);
+    probe.remove();
+    return found;
+  };
+  // What is drawn: names on bars, and bars and signs on the ground, which are no text.
+  for (const bar of ["ok", "parse-err", "exec-err", "timeout", "running", "waiting", "request"]) {
+    seen.push([ratio(named("on"), named(bar)), `name on ${bar}`]);
+    seen.push([ratio(named(bar), named("ground")) * 1.5, `bar ${bar}`]);
+  }
+  const faint = seen.filter(([value]) => value < 4.5);
+  return { count: seen.length, faint: faint.map(([value, what]) => `${what} ${value.toFixed(2)}`) };
+})()"""
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_text_stands_out_from_its_ground(browser: Browser, served: tuple[ViewServer, Path], dark: bool) -> None:
+    server, folder = served
+    write_trace(folder / "one.trace.jsonl", records_of(rounds=2))
+    write_trace(folder / "two.trace.jsonl", records_of(rounds=1)[:-1])
+    (folder / "broken.trace.jsonl").write_text("x")
+    origin = server.address.partition("/?")[0]
+    browser.show(dark)
+    browser.open(server.address)
+    pages = {"/": "tbody tr", "/run/one": ".row.item", "/run/two": ".row.item", "/run/broken": ".error"}
+    pages |= {"/compare?a=one&b=two": ".differences td", "/evaluations": "h1"}
+    for path, there in pages.items():
+        browser.open(origin + path)
+        until(browser, f"document.querySelector({json.dumps(there)}) !== null")
+        if path.startswith("/run/o"):
+            browser.value(f"{DOWN}(2)")
+        found = browser.value(FAINT)
+        assert found["count"] > 14, path
+        assert found["faint"] == [], path
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_hangs_over_the_edge(browser: Browser, served: tuple[ViewServer, Path], width: int, dark: bool) -> None:

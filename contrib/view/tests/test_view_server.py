@@ -249,6 +249,14 @@ class Follower:
             lines = [] if line == "\n" else [*lines, line]
 
 
+def test_what_is_wrong_with_a_trace_is_told_without_its_folder(server: ViewServer, folder: Path) -> None:
+    (folder / "short.trace.jsonl").write_bytes((folder / "one.trace.jsonl").read_bytes()[:-9])
+    answers = [get(server, path) for path in ("/api/runs", "/api/runs/broken/data", "/api/runs/short/data")]
+    assert [status for status, _, _ in answers] == [200, 422, 200]
+    assert all(b"broken.trace.jsonl: not a trace" in body for _, _, body in answers[:2])
+    assert all(str(folder).encode() not in body for _, _, body in answers)
+
+
 def test_a_page_that_follows_is_told_every_record_and_then_the_end(server: ViewServer, folder: Path) -> None:
     records = records_of(rounds=1, width=2)
     path = write_trace(folder / "live.trace.jsonl", records)
@@ -276,7 +284,7 @@ def test_a_page_of_a_long_run_gets_its_begin_first_and_then_the_rest(
     server: ViewServer, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_FIRST", "_THEN"):
-        monkeypatch.setattr(f"concertino_view.view_server.{name}", 0.0)
+        monkeypatch.setattr(f"concertino_view.view_pages.{name}", 0.0)
     records = records_of(rounds=40, width=4)
     write_trace(folder / "long.trace.jsonl", records)
     first = data(server, "/api/runs/long/data")
@@ -312,7 +320,7 @@ def test_a_trace_that_was_replaced_is_read_anew(server: ViewServer, folder: Path
 
 def test_following_pages_are_bounded_and_their_places_come_back(server: ViewServer, folder: Path) -> None:
     write_trace(folder / "open.trace.jsonl", records_of(rounds=2)[:-1])
-    server.followers = threading.BoundedSemaphore(2)
+    server.pages.followers = threading.BoundedSemaphore(2)
     with Follower(server, "open") as one, Follower(server, "open") as other:
         assert (one.answer.status, other.answer.status) == (200, 200)
         with Follower(server, "open") as third:
@@ -321,5 +329,5 @@ def test_following_pages_are_bounded_and_their_places_come_back(server: ViewServ
         for each in (one, other):
             while each.event() is not None:
                 pass
-    assert server.followers.acquire(timeout=20)
-    server.followers.release()
+    assert server.pages.followers.acquire(timeout=20)
+    server.pages.followers.release()

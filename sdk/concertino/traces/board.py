@@ -289,8 +289,8 @@ class Board:
 
     def statuses(self) -> dict[str, int]:
         """How often each status occurred among the orchestrator's own calls, those that did occur."""
-        statuses = [row.status for row in self.rows()]
-        return {status: statuses.count(status) for status in Status if status in statuses}
+        statuses = Counter(row.status for row in self.rows())
+        return {status: statuses[status] for status in Status if status in statuses}
 
     def verdicts(self) -> dict[str, int]:
         """How often guards gave each verdict, those that they did give."""

@@ -15,6 +15,8 @@ from concertino.core.errors import UsageError
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+ENDS_WITH_SERVER = "concertino.ends_with_server"
+"""In the scope of a request: its answer has no end of its own, so a stop of the server does not wait for it."""
 HEAD_SECONDS = 20.0
 """Until the head of a request has come."""
 
@@ -42,6 +44,13 @@ class PatientProtocol(H11Protocol):
         """The client has gone."""
         self._stop_waiting()
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """The server stops."""
+        if self._busy and self.cycle.scope.get(ENDS_WITH_SERVER):
+            self.transport.close()
+        else:
+            super().shutdown()
 
     @property
     def _busy(self) -> bool:

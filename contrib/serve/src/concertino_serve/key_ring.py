@@ -24,6 +24,8 @@ from .api_error import ApiError
 from .serve_settings import ClientKey, Limits, Preset
 
 _DAY = 86400
+_TICKET = 12 * 3600
+"""Seconds for which a ticket is good."""
 _MINUTE = 60.0
 _SOON = 2.0
 """Seconds after which a client may ask again where all places are taken."""
@@ -96,6 +98,32 @@ class KeyRing:
                 found = name
         if scheme.lower() != "bearer" or not found:
             raise ApiError(401, "the key is missing or wrong; send Authorization: Bearer KEY", code="invalid_api_key")
+        return found
+
+    def ticket(self, owner: str) -> tuple[str, int]:
+        """What stands for a key for some hours where a browser cannot send it, and how many seconds these are.
+
+        Any process that has the key knows the ticket, and nobody else can make one.
+        """
+        until = int(self._clock()) + _TICKET
+        return f"{until}.{_signed(self._digests[owner], until)}", _TICKET
+
+    def owner_of_ticket(self, ticket: str) -> str:
+        """The name of the client.
+
+        Raises:
+            ApiError: it is none, or too old, or its key is no longer served.
+        """
+        if self.open:
+            return ""
+        text, _, signed = ticket.partition(".")
+        until = int(text) if text.isascii() and text.isdecimal() and len(text) < 12 else 0
+        found = ""
+        for name, digest in self._digests.items():
+            if hmac.compare_digest(signed.encode("utf-8", "replace"), _signed(digest, until).encode()):
+                found = name
+        if not found or until < self._clock():
+            raise ApiError(401, "the ticket for the pages is wrong or too old; give the key", code="invalid_api_key")
         return found
 
     def admit(self, owner: str, preset: Preset) -> Held:
@@ -231,6 +259,10 @@ def check_preset_budgets(presets: Iterable[Preset], keys: Iterable[ClientKey]) -
 
 def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+
+
+def _signed(digest: bytes, until: int) -> str:
+    return hmac.new(digest, b"concertino-view %d" % until, "sha256").hexdigest()
 
 
 def _too_many(message: str, seconds: float, code: str) -> ApiError:

@@ -8,6 +8,7 @@
     POST /v1/conversations           GET, POST, DELETE /v1/conversations/{id}
     GET, POST /v1/conversations/{id}/items             GET, DELETE /v1/conversations/{id}/items/{item}
     POST, DELETE /mcp                where the settings offer it
+    GET  /view, /view/...            POST /view/key
     POST /a2a                        GET  /.well-known/agent-card.json      where they are asked for
 
 Invariant: a route reads its request, asks the hub, and sends what a wire makes of the story; it decides nothing about a
@@ -40,6 +41,7 @@ from .serve_settings import ServeSettings
 from .server_metrics import metrics_text
 from .serving import Serving
 from .settings_reload import SettingsReload
+from .view_routes import BASE, ViewRoutes
 
 logger = logger_of("serve")
 _Endpoint = Callable[[Serving, Request], Awaitable[ASGIApp]]
@@ -71,6 +73,7 @@ def application_of(
         from .mcp_routes import McpRoutes
 
         mcp = McpRoutes(serving)
+    view = ViewRoutes(serving)
     routes = [
         _route("/health", _health, serving),
         _route("/metrics", _metrics, serving),
@@ -93,6 +96,9 @@ def application_of(
         _route("/", chat_page.page, serving),
         _route("/static/{name}", chat_page.page, serving),
         _route("/v1/responses/{name}/input_items", response_routes.input_items, serving),
+        Route(f"{BASE}/key", view.give_ticket, methods=["POST"]),
+        Route(BASE, view.answer),
+        Route(f"{BASE}/{{path:path}}", view.answer),
         *([Route("/mcp", mcp.answer, methods=["POST", "DELETE"])] if mcp is not None else []),
     ]
     if settings.a2a:
@@ -110,6 +116,7 @@ def application_of(
             ):
                 yield
         finally:
+            view.close()
             await serving.hub.close()
 
     router = Router(routes, redirect_slashes=False, default=_nothing, lifespan=life)

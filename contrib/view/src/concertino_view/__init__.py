@@ -3,7 +3,8 @@
     run_file        a trace, read as far as it goes        run_fold       what the page shows of it
     critical_path   what the run was waiting for           item_body      what one item holds
     run_list        the runs of a folder                   run_difference where two runs part
-    view_server     the pages of a folder                  view_commands  the commands
+    view_pages      the pages of a folder                  view_server    them for one person on this machine
+    view_commands   the commands
     shown_texts     every text that leaves the package     run_page       one run as one file
     training_record rewards, groups, advantages          replayed_end   how a run ends under another strategy
     evaluation_list what flipped between two systems

@@ -69,7 +69,7 @@ def differences(a: RunFile, b: RunFile) -> Iterator[Difference]:
 def comparison(a: RunFile, b: RunFile) -> dict[str, Any]:
     """Two runs and their differences, as plain JSON data."""
     found = [each.to_json() for each in differences(a, b)]
-    heads = [{**run.patch()["head"], "critical": [], "rounds": []} for run in (a, b)]
+    heads = [{**run.patch()["head"], "critical": []} for run in (a, b)]
     calls = [sum(1 for item in run.fold.items if item.kind not in ("request", "guard")) for run in (a, b)]
     return {"runs": heads, "calls": calls, "differences": found[:MOST], "more": max(0, len(found) - MOST)}
 

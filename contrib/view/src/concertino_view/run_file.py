@@ -7,11 +7,13 @@ that is no trace at all is an error.
 
 from __future__ import annotations
 
+import gc
 import math
 import threading
 import time
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +24,15 @@ from concertino.traces.records import nothing_yet, record_at, unpacked
 
 from .item_body import body_of
 from .run_fold import Item, RunFold
+from .shown_texts import fault_of
 from .training_record import training_of
 
 _BEHIND = -1
 """Size of what is read where more is there already."""
 _BETWEEN = 64
 """Records between two looks at the clock."""
+_LONG = 1 << 20
+"""Bytes from which on texts of calls are read later than all else."""
 _MOST_NOTES = 20
 """Side files that are named as missing; further ones are counted."""
 
@@ -49,6 +54,8 @@ class RunFile:
         self._cursor = JournalCursor(path)
         self._blobs = BlobStore(path)
         self._places = array("Q")
+        self._teller = JournalCursor(path)
+        self._brief_until = 0
         self._unread = 0
         self._lock = threading.Lock()
         self._size = _BEHIND
@@ -65,17 +72,43 @@ class RunFile:
                 size = self.path.stat().st_size
             except OSError:
                 return False  # what was read stays on the page
-            if size == self._size:
+            if size == self._size and not self._untold:
                 return False
+            self.fold.brief = size - self._cursor.offset > _LONG
             self._size = size
-            before = self.fold.count
+            before = self.fold.version
             until = math.inf if seconds is None else time.monotonic() + seconds
-            for number, record in enumerate(self._cursor.records(), 1):
-                self._take(record)
-                if number % _BETWEEN == 0 and time.monotonic() > until:
+            with _kept() if self.fold.brief else nullcontext():
+                if not self._read(until):
                     self._size = _BEHIND
-                    break
-            return self.fold.count > before
+                elif self._untold:
+                    self._tell(until)
+            return self.fold.version > before
+
+    @property
+    def _untold(self) -> bool:
+        """Whether texts of calls are left out."""
+        return self._teller.n < self._brief_until
+
+    def _read(self, until: float) -> bool:
+        """Take further records; whether all were taken."""
+        for number, record in enumerate(self._cursor.records(), 1):
+            self._take(record)
+            if number % _BETWEEN == 0 and time.monotonic() > until:
+                break
+        else:
+            return True
+        return False
+
+    def _tell(self, until: float) -> None:
+        """Read records again for the texts that were left out."""
+        for number, record in enumerate(self._teller.records(), 1):
+            with suppress(TraceError, KeyError, TypeError, AttributeError):
+                if record["n"]:
+                    self.fold.tell(unpacked(record, self._blobs))
+            if not self._untold or (number % _BETWEEN == 0 and time.monotonic() > until):
+                return
+        self._brief_until = 0  # the file has become shorter
 
     def replaced(self) -> bool:
         """Whether another file has its name now, or it has become shorter than what was read."""
@@ -86,10 +119,11 @@ class RunFile:
         return stat.st_ino != self._inode or stat.st_size < self._cursor.offset
 
     def patch(self, since: int = 0) -> dict[str, Any]:
-        """What changed after the first `since` records."""
+        """What changed after a version. `behind`: records are not read yet; `more`: they, or texts of calls."""
         with self._lock:
             patch = self.fold.patch(since)
             behind = self._size == _BEHIND
+            patch |= {"behind": behind, "more": behind or self._untold}
         damage = self._cursor.damage
         if behind:
             share = self._cursor.offset / max(1, self.path.stat().st_size)
@@ -120,7 +154,7 @@ class RunFile:
             try:
                 found: Mapping[str, Any] = record_at(self.path, place, self._places, self._cursor.seal)
             except TraceError as error:
-                found = {"t": "missing", "why": str(error)}
+                found = {"t": "missing", "why": fault_of(error, self.path)}
             self._last = (place, found)
         return self._last[1]
 
@@ -128,18 +162,32 @@ class RunFile:
         if not record["n"]:
             return  # the header
         self._places.append(self._cursor.begin)
+        if self.fold.brief:
+            self._brief_until = self._cursor.n
         try:
             whole = unpacked(record, self._blobs)
         except TraceError as error:
             self._unread += 1
             if self._unread <= _MOST_NOTES:
-                self.fold.notes.append(str(error))
+                self.fold.notes.append(fault_of(error, self.path))
             whole = _outline(record)
         try:
             self.fold.apply(whole)
         except (KeyError, TypeError, AttributeError):
             # An outline of a lost record may lack what the fold needs; its place still counts.
             self.fold.count = len(self._places)
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """Nobody looks for garbage in what is read: none of it is, and to look takes long for a long trace."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _outline(record: Mapping[str, Any]) -> dict[str, Any]:

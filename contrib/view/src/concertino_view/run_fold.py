@@ -2,18 +2,22 @@
 
 An *item* is whatever takes time: a request to the orchestrator's model, a call, a call inside an agent, a check by a
 guard. Invariants: the fold holds no text of a message or a result, only where its records stand; it does not know which
-strategy wrote them; `patch(since)` holds exactly what changed after a record, so a page that missed some is whole again
-after one patch.
+strategy wrote them; `patch(since)` holds exactly what changed after a version, so a page that missed some is whole
+again after one patch. A *version* is a number of changes: each record is one.
+
+To make texts safe to show takes most of the time of a long trace. So a fold that is `brief` leaves labels and errors of
+calls out; `tell` adds them, when it is given the same records again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from concertino.core.events import STOP_REASONS
-from concertino.core.plan_drawing import plan_edges
+from concertino.core.plan_drawing import Edge, plan_edges
 from concertino.traces.board import WAITS_FOR_A_PERSON, Board
 from concertino.traces.run_graph import plans_of
 
@@ -21,6 +25,8 @@ from .critical_path import critical_path
 from .shown_texts import ShownTexts
 
 Record = Mapping[str, Any]
+_NAMES = 1024
+"""Names of members whose safe form is remembered."""
 
 
 @dataclass(slots=True)
@@ -40,7 +46,8 @@ class Item:
         places: of its records in the trace.
         planned: place of its plan, which holds its arguments until it begins; -1 afterwards.
         arguments: of a call that has not begun; a label is made of them when it is shown.
-        version: number of records when it last changed.
+        version: of the fold when it last changed.
+        told: version of the fold when its texts were added.
     """
 
     index: int
@@ -59,12 +66,13 @@ class Item:
     tokens: int = 0
     units: float = 0.0
     calls: int = 0
-    marks: list[tuple[str, float]] = field(default_factory=list)
-    after: list[int] = field(default_factory=list)
+    marks: Sequence[tuple[str, float]] = ()
+    after: Sequence[int] = ()
     places: list[int] = field(default_factory=list)
     planned: int = -1
     arguments: Any = None
     version: int = 0
+    told: int = 0
 
     def to_row(self, texts: ShownTexts) -> list[Any]:
         """In the order that `run_data.js` reads."""
@@ -72,7 +80,14 @@ class Item:
             self.label, self.arguments = texts.arguments(self.arguments), None
         begun = [self.parent, self.round, self.started, self.ended, self.status]
         used = [round(self.usd, 8), self.tokens, self.units, self.calls]
-        told = [self.label, self.error, self.note, *used, self.after, [mark for pair in self.marks for mark in pair]]
+        told = [
+            self.label,
+            self.error,
+            self.note,
+            *used,
+            list(self.after),
+            [mark for pair in self.marks for mark in pair],
+        ]
         return [self.index, self.id, self.name, self.kind, *begun, *told]
 
 
@@ -84,6 +99,11 @@ class Round:
     at: float
     thought: str
     issues: int
+    version: int
+
+    def to_row(self) -> list[Any]:
+        """In the order that `run_data.js` reads."""
+        return [self.number, self.at, self.thought, self.issues]
 
 
 class RunFold:
@@ -91,6 +111,7 @@ class RunFold:
 
     Attributes:
         count: how many records it has taken.
+        brief: texts of calls are left out for now.
         notes: what is missing, as sentences.
     """
 
@@ -98,19 +119,30 @@ class RunFold:
         self.board = Board(lambda _, __: None)
         self.texts = ShownTexts()
         self.count = 0
+        self.brief = False
         self.began = 0.0
         self.items: list[Item] = []
         self.notes: list[str] = []
         self._ids: dict[str, Item] = {}
         self._changed: dict[int, None] = {}
+        self._told: dict[int, None] = {}
+        self._head: dict[str, Any] = {}
+        self._head_of = -1
+        self._tellings = 0
+        self._name = lru_cache(_NAMES)(self.texts.line)
         self._rounds: dict[int, Round] = {}
         self._round = 1
         self._latest = 0.0
         self._request: Item | None = None
 
+    @property
+    def version(self) -> int:
+        """How many changes there were."""
+        return self.count + self._tellings
+
     def apply(self, record: Record) -> None:
         """Take one record; kinds that it does not know change nothing."""
-        self.board.apply(record)
+        self.board.apply(_for_board(record))
         self.count += 1
         take = _TAKE.get(record["t"])
         if take is not None:
@@ -118,6 +150,18 @@ class RunFold:
                 seen = record["observation"] if record["t"] == "reply" else record
                 self._latest = max(self._latest, seen.get("ended", seen.get("at", 0.0)))
             take(self, record)
+
+    def tell(self, record: Record) -> None:
+        """Add the texts that were left out when this record was taken."""
+        if record["t"] not in ("intent", "result") or (item := self._ids.get(record["id"])) is None:
+            return
+        before = item.label, item.error
+        self._say(item, record)
+        if before != (item.label, item.error):
+            self._tellings += 1
+            item.told = self.version
+            self._told.pop(item.index, None)
+            self._told[item.index] = None
 
     def item(self, call_id: str) -> Item | None:
         """An item by its id, None if it is not known."""
@@ -139,7 +183,7 @@ class RunFold:
         item = self._ids.get(call_id)
         if item is None:
             parent = self._ids.get(record.get("parent", ""))
-            name = self.texts.line(record.get("name") or record.get("role", ""))
+            name = self._name(record.get("name") or record.get("role", ""))
             item = Item(len(self.items), self.texts.line(call_id), name, round=self._round)
             if parent is not None:
                 item.parent, item.round = parent.index, parent.round
@@ -148,7 +192,7 @@ class RunFold:
         return item
 
     def _change(self, item: Item) -> None:
-        item.version = self.count
+        item.version = self.version
         # The last of the table is what changed last.
         self._changed.pop(item.index, None)
         self._changed[item.index] = None
@@ -164,13 +208,13 @@ class RunFold:
     def _reply(self, record: Record) -> None:
         item = self._touched(record, "request")
         self._finish(item, record["observation"])
+        item.error = self._error(record["observation"])
         item.label = self.texts.line(self.board.thought or record["reply"].get("text") or "")
 
     def _plan(self, record: Record) -> None:
         number = record["round"]
-        self._rounds[number] = Round(
-            number, record["at"], self.texts.line(self.board.thought), len(record.get("issues", ()))
-        )
+        thought, issues = self.texts.line(self.board.thought), len(record.get("issues", ()))
+        self._rounds[number] = Round(number, record["at"], thought, issues, self.version)
         self._round = number
         if self._request is not None:
             self._request.places.append(self.count - 1)
@@ -183,17 +227,19 @@ class RunFold:
             if not item.places:
                 item.planned, item.arguments = self.count - 1, call["arguments"]
             self._change(item)
-        for edge in (edges for plan in plans_of([record]).values() for edges in plan_edges(plan)):
+        for edge in _edges(record):
             before, then = self._ids[f"{number}.{edge.source}"], self._ids[f"{number}.{edge.target}"]
             if before.index not in then.after:
-                then.after.append(before.index)
+                then.after = [*then.after, before.index]
         self._round = number + 1
 
     def _intent(self, record: Record) -> None:
         item = self._touched(record, record["kind"])
         item.started, item.ended, item.status, item.planned = record["at"], None, "running", -1
         # As they were run. Nothing is made of those of the plan, which most often are the same.
-        item.label, item.arguments = self.texts.arguments(record.get("arguments")), None
+        item.arguments = None
+        if not self.brief:
+            self._say(item, record)
 
     def _result(self, record: Record) -> None:
         item = self._touched(record)
@@ -201,17 +247,32 @@ class RunFold:
         check = self.board.checks.get(record["id"])
         if check is not None:
             item.note = check.verdict
+        if not self.brief:
+            self._say(item, record)
+
+    def _say(self, item: Item, record: Record) -> None:
+        """Texts of a call, from one of its records."""
+        if record["t"] == "intent":
+            item.label = self.texts.arguments(record.get("arguments"))
+            return
+        item.error = self._error(record)
+        check = self.board.checks.get(record["id"])
+        if check is not None:
             item.label = self.texts.line(check.subject)
+
+    def _error(self, seen: Record) -> str:
+        error = seen.get("error")
+        return self.texts.line(f"{error['code']}: {error['message']}") if error else ""
 
     def _finish(self, item: Item, seen: Record) -> None:
         item.started, item.ended, item.status = seen["started"], seen["ended"], seen["status"]
-        usage, error = seen.get("usage", {}), seen.get("error")
+        usage = seen.get("usage", {})
         item.usd = usage.get("usd", 0.0)
         item.tokens = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
         item.units, item.calls = usage.get("units", 0), usage.get("calls", 0)
-        item.error = self.texts.line(f"{error['code']}: {error['message']}") if error else ""
         item.note = "recorded" if seen.get("replayed") else ""
-        item.marks = [(kind, min(at, seen["ended"])) for kind, at in item.marks]
+        if item.marks:
+            item.marks = [(kind, min(at, seen["ended"])) for kind, at in item.marks]
 
     def _noted(self, record: Record) -> None:
         """Something about an item that goes on."""
@@ -227,27 +288,40 @@ class RunFold:
             item.note = ""
         if kind != "attach":
             # Records of repeated attempts and stalls hold no time, but they stand where they happened.
-            item.marks.append((kind, max(record.get("at", self._latest), item.started or 0.0)))
+            item.marks = [*item.marks, (kind, max(record.get("at", self._latest), item.started or 0.0))]
 
     # -- for the page ------------------------------------------------------------------------------------------------
 
     def patch(self, since: int = 0) -> dict[str, Any]:
-        """What changed after the first `since` records, as plain JSON data; all of it for 0."""
+        """What changed after a version, as plain JSON data; all of it for 0. `texts`: of other items."""
         changed: list[Item] = []
         for index in reversed(self._changed):
             if self.items[index].version <= since:
                 break
             changed.append(self.items[index])
         changed.sort(key=lambda item: item.index)
-        return {"version": self.count, "head": self.head(), "items": [item.to_row(self.texts) for item in changed]}
+        told = []
+        for index in reversed(self._told):
+            item = self.items[index]
+            if item.told <= since:
+                break
+            if item.version <= since:
+                told.append([index, item.label, item.error])
+        rows = [item.to_row(self.texts) for item in changed]
+        rounds = [each.to_row() for each in self._rounds.values() if each.version > since]
+        return {"version": self.version, "head": self.head(), "rounds": rounds, "items": rows, "texts": told}
 
     def head(self) -> dict[str, Any]:
-        """Everything that is not an item."""
+        """Everything that is neither an item nor a round."""
+        if self._head_of != self.count:
+            self._head, self._head_of = self._made_head(), self.count
+        return {**self._head, "notes": [self.texts.text(note) for note in self.notes]}
+
+    def _made_head(self) -> dict[str, Any]:
         board, texts = self.board, self.texts
         end = board.end or {}
         stop = str(end.get("stop", "unfinished"))
         usage = board.usage
-        rounds = sorted(self._rounds.values(), key=lambda each: each.number)
         return {
             "run": texts.line(board.run_id),
             "question": texts.text(board.question),
@@ -263,9 +337,7 @@ class RunFold:
             "facts": self._facts(),
             "statuses": board.statuses(),
             "verdicts": board.verdicts(),
-            "rounds": [[each.number, each.at, each.thought, each.issues] for each in rounds],
             "critical": critical_path(self.items) if board.end is not None else [],
-            "notes": [texts.text(note) for note in self.notes],
         }
 
     def _facts(self) -> list[list[str]]:
@@ -275,6 +347,34 @@ class RunFold:
         facts += [[f"role {role}", model] for role, model in setup.get("roles", {}).items()]
         facts += [[name, setup.get(name, "")] for name in ("session", "durability")]
         return [[self.texts.line(name), self.texts.line(value)] for name, value in facts if value]
+
+
+def _for_board(record: Record) -> Record:
+    """A record as the board needs it: what it would hold for nobody is left out, except of checks by guards."""
+    kind = record["t"]
+    if kind == "intent" and not record["id"].startswith("guard"):
+        return {**record, "arguments": None}
+    if kind == "plan":
+        return {
+            **record,
+            "calls": [{"id": call["id"], "name": call["name"], "arguments": None} for call in record["calls"]],
+        }
+    return record
+
+
+def _edges(record: Record) -> list[Edge]:
+    """What waits for what in a round; nothing, where its plan is none."""
+    calls = record["calls"]
+    ids = [call["id"] for call in calls]
+    # A plan without references has the edges that its calls name, and most calls of a long trace name none.
+    if "${" not in repr(calls) and len(set(ids)) == len(ids):
+        named = {other for call in calls for other in (*call.get("after", ()), *call.get("order_after", ()))}
+        calls = [
+            {**call, "arguments": ""}
+            for call in calls
+            if call["id"] in named or call.get("after") or call.get("order_after")
+        ]
+    return [edge for plan in plans_of([{**record, "calls": calls}]).values() for edge in plan_edges(plan)]
 
 
 _TAKE: dict[str, Any] = {

@@ -6,6 +6,8 @@ Invariant: a file that cannot be read is a row that says why.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from concertino.traces import TraceStore
 from concertino.traces.overview import Overview
 from concertino.traces.sink import SUFFIX
 
-from .shown_texts import ShownTexts
+from .shown_texts import ShownTexts, fault_of
 
 
 class RunList:
@@ -26,12 +28,12 @@ class RunList:
         self._known: dict[Path, tuple[tuple[int, int], dict[str, Any]]] = {}
         self._lock = threading.Lock()
 
-    def rows(self, most: int) -> list[dict[str, Any]]:
-        """The newest so many."""
+    def rows(self, most: int, shows: Callable[[Path], bool]) -> list[dict[str, Any]]:
+        """The newest so many of those that are shown."""
         with self._lock:
             paths = self.store.paths()
             self._known = {path: self._known[path] for path in paths if path in self._known}
-            return [self._row(path) for path in paths[:most]]
+            return [self._row(path) for path in islice(filter(shows, paths), most)]
 
     def _row(self, path: Path) -> dict[str, Any]:
         try:
@@ -50,7 +52,7 @@ class RunList:
         try:
             found = Overview.of(path)
         except TraceError as error:
-            return {"id": name, "error": line(str(error))}
+            return {"id": name, "error": line(fault_of(error, path))}
         told = found.summary
         numbers = {key: getattr(told, key) for key in ("rounds", "calls", "failed", "usd", "units", "seconds")}
         words = {"question": line(told.question), "answer": line(told.answer or ""), "stop": line(told.stop)}

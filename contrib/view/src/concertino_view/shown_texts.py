@@ -6,6 +6,8 @@ Invariant: every text of a trace that leaves this distribution has passed here. 
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 from concertino.core.display_text import clean, one_line, show_arguments
@@ -15,6 +17,11 @@ LONGEST = 20_000
 """Characters of one text; what is cut off is counted."""
 _LINE = 140
 """Characters of a text in a list."""
+
+
+def fault_of(error: Exception, trace: Path) -> str:
+    """What is wrong with a trace, without the folder that it is in: who looks at a run may not know this machine."""
+    return str(error).replace(f"{trace.parent}{os.sep}", "")
 
 
 class ShownTexts:

@@ -83,9 +83,9 @@ def view_command(
     except OSError as error:
         raise UsageError(f"--port {port}: cannot be used: {error.strerror}; leave it out for a free one") from error
     if as_json:
-        write_json({"address": server.address, "folder": str(server.store.folder)})
+        write_json({"address": server.address, "folder": str(server.pages.store.folder)})
     else:
-        say(f"{server.address}\n{server.store.folder}: press Ctrl-C to end")
+        say(f"{server.address}\n{server.pages.store.folder}: press Ctrl-C to end")
     if opens:
         webbrowser.open(server.address)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()

@@ -1,5 +1,6 @@
 // The chat page: asks, shows calls while they are made, has the reader decide about those that need approval, stops, and
-// saves the run as a page. Every text that comes from the server becomes a text node, so none of it can be markup.
+// opens the run on a page of its own or saves it as one. Every text that comes from the server becomes a text node, so none
+// of it can be markup.
 
 const part = (id) => document.getElementById(id);
 let previous = null, running = null;
@@ -80,10 +81,20 @@ function show(turn, calls, waiting, event) {
 function finish(turn, response) {
   const usage = response.usage;
   const line = add(turn, "note", usage ? `${usage.total_tokens} tokens, $${usage.usd.toFixed(4)} ` : "");
-  const save = document.createElement("button");
-  save.textContent = "Save the trace";
-  save.onclick = () => saveTrace(response.id).catch((error) => add(turn, "note", error.message));
-  line.append(save);
+  const look = () => openPages(`/run/${response.id.split(".")[0]}`);
+  const ways = { "Look at the run": look, "Save the trace": () => saveTrace(response.id) };
+  for (const [name, does] of Object.entries(ways)) {
+    const button = document.createElement("button");
+    button.textContent = name;
+    button.onclick = () => does().catch((error) => add(turn, "note", error.message));
+    line.append(button, " ");
+  }
+}
+
+// Opens pages of runs beside this one. The browser sends no key with them, so the server gives it a ticket first.
+async function openPages(path = "") {
+  await call("/view/key", { method: "POST" });
+  window.open(`/view${path}`, "_blank", "noopener");
 }
 
 async function saveTrace(id) {
@@ -146,6 +157,7 @@ async function models() {
 
 part("form").onsubmit = (event) => { event.preventDefault(); ask(); };
 part("stop").onclick = () => { if (running) call(`/v1/responses/${running}/cancel`, { method: "POST" }); };
+part("runs").onclick = () => openPages().catch((error) => add(part("talk"), "note", error.message));
 part("new").onclick = () => {
   previous = null;
   part("ask").disabled = running !== null;

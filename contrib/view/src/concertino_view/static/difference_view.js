@@ -1,6 +1,7 @@
 // Two runs beside each other: where they part first, their figures, and all differences.
 
 import { count, el, money, seconds } from "./page_parts.js";
+import { allRuns, runAddress } from "./site.js";
 
 const MOST = 300; // characters of a question or an answer; the page of the run has all
 
@@ -8,7 +9,7 @@ export function showDifference(root, found, query) {
   const ids = [query.get("a"), query.get("b")];
   const first = found.differences[0];
   const link = (side, item) => el(
-    "a", { href: `/run/${encodeURIComponent(ids[side])}${item >= 0 ? `?item=${item}` : ""}` }, item >= 0 ? "open" : ids[side],
+    "a", { href: runAddress(ids[side], item) }, item >= 0 ? "open" : ids[side],
   );
   const cell = (difference, side) => el(
     "td", { class: "long" }, difference[side ? "b" : "a"].slice(0, MOST) || el("span", { class: "dim" }, "nothing"), " ",
@@ -19,7 +20,7 @@ export function showDifference(root, found, query) {
     el("td", {}, difference.where), el("td", {}, difference.what), cell(difference, 0), cell(difference, 1),
   );
   root.replaceChildren(
-    el("nav", { class: "bar" }, el("a", { href: "/" }, "all runs")),
+    el("nav", { class: "bar" }, allRuns()),
     el("h1", {}, first ? `The runs part in ${first.where}: ${first.what}` : "The runs do not differ in what they called and found"),
     el(
       "table", {},

@@ -1,9 +1,10 @@
 // Two evaluations beside each other: how many items each has right, and the items that flipped.
 
 import { count, el } from "./page_parts.js";
+import { allRuns, compareAddress, runAddress } from "./site.js";
 
 export async function showEvaluations(root, asked) {
-  const { arms, unread } = await asked("/api/evaluations");
+  const { arms, unread } = await asked("api/evaluations");
   const result = el("div", { role: "status" });
   const named = ([file, system, items, right]) => `${system} (${file}): ${right} of ${items} right`;
   const select = (label, chosen) => {
@@ -13,11 +14,11 @@ export async function showEvaluations(root, asked) {
   };
   const [one, other] = [select("First evaluation", 0), select("Second evaluation", 1)];
   const show = async () => {
-    const found = await asked(`/api/flips?${new URLSearchParams({ a: one.value, b: other.value })}`);
+    const found = await asked(`api/flips?${new URLSearchParams({ a: one.value, b: other.value })}`);
     result.replaceChildren(...flipsOf(found, [arms[one.value], arms[other.value]].map(([file, system]) => `${system} (${file})`)));
   };
   root.replaceChildren(
-    el("nav", { class: "bar" }, el("a", { href: "/" }, "all runs")), el("h1", {}, "Two evaluations"),
+    el("nav", { class: "bar" }, allRuns()), el("h1", {}, "Two evaluations"),
     unread ? el("p", { class: "warning", role: "note" }, `${count(unread, "line")} cannot be read and are left out.`) : "",
     arms.length ? el("div", { class: "bar" }, one, other) : el("p", {}, "The results files have no items yet."), result,
   );
@@ -26,11 +27,11 @@ export async function showEvaluations(root, asked) {
 }
 
 function flipsOf(found, names) {
-  const link = (run) => (run ? el("a", { href: `/run/${encodeURIComponent(run)}` }, "open") : null);
+  const link = (run) => (run ? el("a", { href: runAddress(run) }, "open") : null);
   const cell = ([verdict, answer, reason, run]) => el(
     "td", { class: "long", title: reason }, el("b", {}, verdict), " ", answer || el("span", { class: "dim" }, "no answer"), " ", link(run),
   );
-  const pair = (a, b) => (a && b ? el("a", { href: `/compare?${new URLSearchParams({ a, b })}` }, "compare") : "");
+  const pair = (a, b) => (a && b ? el("a", { href: compareAddress(a, b) }, "compare") : "");
   const row = ([key, a, b]) => el("tr", {}, el("td", { class: "word" }, key), cell(a), cell(b), el("td", {}, pair(a[3], b[3])));
   const alone = found.alone[0] + found.alone[1];
   return [

@@ -37,11 +37,19 @@ export class GraphView {
     this.selected = index;
     const item = this.data.items[index];
     if (!item) return;
+    const [round, opened] = [this.round, this.opened.size];
     this.round = item.round;
     for (let at = item.parent; at >= 0; at = this.data.items[at].parent) this.opened.add(at);
-    this.draw();
+    if (!this.laid || round !== this.round || opened !== this.opened.size) this.draw();
+    else this.mark();
     const box = this.boxes.querySelector("[aria-current=true]");
     if (box) this.reveal(box.parentElement);
+  }
+
+  // The graph is drawn already; another call of it is chosen.
+  mark() {
+    this.boxes.querySelector("[aria-current]")?.removeAttribute("aria-current");
+    this.boxes.querySelector(`[data-of="c${this.selected}"]`)?.setAttribute("aria-current", "true");
   }
 
   step(by) {
@@ -60,9 +68,8 @@ export class GraphView {
   }
 
   head() {
-    const all = this.data.head.rounds;
-    const known = all.some((each) => each[0] === this.round);
-    this.title.textContent = known ? `round ${this.round} of ${all.length}` : all.length ? "after the last round" : "before any round";
+    const all = this.data.told;
+    this.title.textContent = all.has(this.round) ? `round ${this.round} of ${all.size}` : all.size ? "after the last round" : "before any round";
   }
 
   draw() {

@@ -28,6 +28,10 @@ export class RowList {
     this.rows = rows;
     this.at = Math.min(at, rows.length - 1);
     this.inner.style.height = `${rows.length * HEIGHT}px`;
+    this.redraw();
+  }
+
+  redraw() {
     this.drawn = "";
     this.draw();
   }

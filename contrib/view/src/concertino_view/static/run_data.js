@@ -14,6 +14,7 @@ export class RunData {
   constructor() {
     this.items = [];
     this.head = null;
+    this.told = new Map(); // rounds by number: [number, at, thought, issues]
     this.version = 0;
     this.critical = new Set();
     this.ordered = null;
@@ -23,15 +24,16 @@ export class RunData {
   apply(patch) {
     for (const row of patch.items) {
       const item = {};
-      FIELDS.forEach((name, place) => { item[name] = row[place]; });
+      for (let place = 0; place < FIELDS.length; place += 1) item[FIELDS[place]] = row[place];
       item.marks = pairs(item.marks);
       this.items[item.index] = item;
     }
+    for (const [index, label, error] of patch.texts) Object.assign(this.items[index], { label, error });
+    for (const round of patch.rounds) this.told.set(round[0], round);
     this.head = patch.head;
     this.version = patch.version;
     this.critical = new Set(patch.head.critical);
-    this.ordered = null;
-    this.byRound = null;
+    if (patch.items.length) [this.ordered, this.byRound] = [null, null];
   }
 
   // Items by round, the rounds in their order; what comes before a plan and after the last one has numbers of its own.
@@ -111,7 +113,7 @@ export class RunData {
       const points = [[0, 0]];
       const add = (at, by) => { if (by) points.push([at, points[points.length - 1][1] + by]); };
       if (name === "seconds") points.push([used, used]);
-      else if (name === "rounds") for (const [, at] of this.head.rounds) add(at, 1);
+      else if (name === "rounds") for (const [, at] of [...this.told.values()].sort((a, b) => a[1] - b[1])) add(at, 1);
       else if (name in SPENT) for (const item of spent) add(item.ended, item[SPENT[name]]);
       return { name, limit, used, points };
     });

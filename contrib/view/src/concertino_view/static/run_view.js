@@ -9,6 +9,7 @@ import { FAILED, makeFilter, RunData } from "./run_data.js";
 import { GraphView } from "./graph_view.js";
 import { Timeline } from "./timeline.js";
 
+const REST = 6; // how many times longer than to draw it takes at least until it is drawn again
 const TITLE = 200; // characters of a question in the title
 const KEYS = "Keys: ↑ ↓ or j k move, f next failure, c next on the critical path, m next mark (repeated, stalled, approval), "
   + "[ ] round before and after, / filter, + - 0 zoom, ← → pan.";
@@ -20,10 +21,8 @@ const CHOICES = [
 export async function showRun(root, source) {
   const view = new RunView(source);
   root.replaceChildren(...view.parts);
-  const take = (patch) => {
-    view.take(patch);
-    root.dataset.version = patch.version; // how many records are on the page
-  };
+  const drawn = () => { root.dataset.version = view.data.version; }; // what is on the page
+  const take = (patch) => view.take(patch, drawn);
   take(await source.start());
   root.addEventListener("go", (event) => view.goTo(event.detail));
   if (source.follow) source.follow(take, (state) => view.say(state));
@@ -86,16 +85,29 @@ class RunView {
     );
   }
 
-  take(patch) {
+  // Where more records come soon, most of the time is left for reading them: what a patch changed is drawn later.
+  take(patch, drawn) {
     this.data.apply(patch);
+    this.changed = this.changed ? this.changed.concat(patch.items) : patch.items;
+    const began = performance.now();
+    if (patch.behind && began < (this.next || 0)) return;
+    if (this.changed.length) this.draw(this.changed);
+    else this.list.redraw();
+    this.changed = null;
+    if (this.chosenIndex >= 0 && patch.texts.some((row) => row[0] === this.chosenIndex)) this.open(this.chosenIndex);
+    this.next = performance.now() + REST * (performance.now() - began);
+    drawn();
+  }
+
+  draw(rows) {
     const opened = this.head.querySelector(".training")?.open;
     this.head.replaceChildren(...headOf(this.data, this.source.link || (() => null)));
     if (opened) this.head.querySelector(".training").open = true;
     document.title = `${this.data.head.stop}: ${this.data.head.question.slice(0, 60)}`;
     this.timeline.update();
-    this.graph.update(patch.items);
+    this.graph.update(rows);
     this.filter();
-    if (this.chosenIndex >= 0 && patch.items.some((row) => row[0] === this.chosenIndex)) this.open(this.chosenIndex);
+    if (this.chosenIndex >= 0 && rows.some((row) => row[0] === this.chosenIndex)) this.open(this.chosenIndex);
   }
 
   say(text) {
@@ -132,9 +144,9 @@ class RunView {
   }
 
   roundOf(number) {
-    const told = this.data.head.rounds.find((each) => each[0] === number);
+    const told = this.data.told.get(number);
     const faults = told && told[3] ? el("span", { class: "note" }, count(told[3], "format issue")) : null;
-    return [el("b", {}, told ? `round ${number}` : this.data.head.rounds.length ? "after the last round" : "before any round"), el("span", { class: "label" }, told ? told[2] : ""), faults];
+    return [el("b", {}, told ? `round ${number}` : this.data.told.size ? "after the last round" : "before any round"), el("span", { class: "label" }, told ? told[2] : ""), faults];
   }
 
   choose(row) {

@@ -1,6 +1,7 @@
 // The table of runs, with filters; two chosen runs are compared.
 
 import { count, el, moment, money, seconds } from "./page_parts.js";
+import { compareAddress, runAddress, SITE } from "./site.js";
 
 const AGAIN = 2000; // milliseconds until the table is asked for again
 const MOST_SHOWN = 300;
@@ -22,7 +23,7 @@ class RunsTable {
     this.compare = el("button", { type: "button", disabled: true, on: { click: () => this.open() } }, "compare two");
     this.shown = el("span", { class: "dim", role: "status" });
     this.body = el("tbody");
-    this.evaluations = el("p", { hidden: true }, el("a", { href: "/evaluations" }, "compare two evaluations"));
+    this.evaluations = el("p", { hidden: true }, el("a", { href: `${SITE}evaluations` }, "compare two evaluations"));
     const titles = [["", ""], ["run", "long"], ["ended", ""], ["calls", "num"], ["failed", "num wide"],
       ["cost", "num wide"], ["took", "num"], ["began", "wide"]];
     this.parts = [
@@ -34,7 +35,7 @@ class RunsTable {
 
   async read() {
     try {
-      const found = await this.asked("/api/runs");
+      const found = await this.asked("api/runs");
       const now = JSON.stringify(found.runs);
       if (now !== this.before) {
         this.before = now;
@@ -73,7 +74,7 @@ class RunsTable {
     box.checked = this.chosen.has(run.id);
     const id = el("span", { class: "dim" }, run.id);
     if (run.error) return el("tr", {}, el("td"), el("td", { class: "long" }, id), el("td", { class: "error", colspan: 6 }, run.error));
-    const link = el("a", { href: `/run/${encodeURIComponent(run.id)}` }, run.question || "(no question)");
+    const link = el("a", { href: runAddress(run.id) }, run.question || "(no question)");
     const more = [run.damage ? "damaged" : "", run.waits ? `${count(run.waits, "call")} to approve` : ""].filter(Boolean);
     return el(
       "tr", {},
@@ -92,6 +93,6 @@ class RunsTable {
 
   open() {
     const [b, a] = [...this.chosen];
-    location.href = `/compare?${new URLSearchParams({ a, b })}`;
+    location.href = compareAddress(a, b);
   }
 }

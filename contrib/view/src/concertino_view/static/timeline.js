@@ -78,9 +78,14 @@ export class Timeline {
     const ratio = window.devicePixelRatio || 1;
     const colours = coloursOf(this.node);
     if (!this.picture) this.picture = this.drawn(width, ratio, colours);
-    [this.canvas.width, this.canvas.height] = [this.picture.width, this.picture.height];
-    this.canvas.style.height = `${this.picture.height / ratio}px`;
     const pen = this.canvas.getContext("2d");
+    if (this.canvas.width !== this.picture.width || this.canvas.height !== this.picture.height) {
+      [this.canvas.width, this.canvas.height] = [this.picture.width, this.picture.height]; // which takes long
+      this.canvas.style.height = `${this.picture.height / ratio}px`;
+    } else {
+      pen.resetTransform();
+      pen.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    }
     pen.drawImage(this.picture, 0, 0);
     pen.scale(ratio, ratio);
     const lane = this.placed.lane.get(this.selected);
