@@ -75,16 +75,16 @@ class Witness:
     def look(self) -> None:
         """See what the training does."""
         sys.addaudithook(self.file)
-        assignment, take, tell = Questions.assignment, GroupStream.take, RolloutEngine.tell
+        assignment, take, prompt = Questions.assignment, GroupStream.take, RolloutEngine.prompt
 
         def asked(questions: Questions, number: int) -> Assignment:
             found: Assignment = assignment(questions, number)
             task = replace(found.task, id=f"{self.rank} {number}")
             return replace(found, task=task, pool=ct.Pool.of(self.paid()))
 
-        def told(engine: RolloutEngine, player: Player, *given: Any) -> None:
-            tell(engine, player, *given)
-            self.note(kind="told", run=player.run.id, turn=player.turn)
+        def prompted(engine: RolloutEngine, player: Player, *given: Any) -> Prompt:
+            self.note(kind="asked", run=player.run.id, turn=player.turn + 1)
+            return prompt(engine, player, *given)
 
         async def taken(stream: GroupStream, step: int) -> list[list[Rollout]]:
             groups = await take(stream, step)
@@ -101,7 +101,7 @@ class Witness:
         replaced = (
             (Questions, "assignment", asked),
             (GroupStream, "take", taken),
-            (RolloutEngine, "tell", told),
+            (RolloutEngine, "prompt", prompted),
             (TransformersPolicy, "generate", generate),
         )
         for kind, name, new in replaced:

@@ -31,7 +31,7 @@ def sampled_again(seen: list[dict[str, Any]]) -> Iterator[str]:
     for each in seen:
         if each["kind"] == "paid":
             paid[each["run"]] = max(each["turn"], paid.get(each["run"], 0))
-        elif each["kind"] == "told" and each["turn"] <= paid.get(each["run"], 0):
+        elif each["kind"] == "asked" and each["turn"] <= paid.get(each["run"], 0):
             yield f"{each['run']} turn {each['turn']}"
 
 
