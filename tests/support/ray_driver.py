@@ -60,6 +60,7 @@ async def tell(rollouts: RayRuns, file: Path) -> None:
 if __name__ == "__main__":
     how: Journals = "streamed" if sys.argv[5] == "streamed" else "shared"
     lost = logging.FileHandler(Path(sys.argv[2]) / "lost")
+    lost.addFilter(lambda record: record.msg.startswith("a worker is gone"))
     lost.setFormatter(logging.Formatter("%(created)f"))
     logger_of("ray").addHandler(lost)
     asyncio.run(main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]), how))

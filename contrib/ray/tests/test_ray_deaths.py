@@ -30,7 +30,9 @@ both_ways = pytest.mark.parametrize("journals", ["shared", "streamed"])
 
 
 def started(place: str, folder: Path, count: int, seconds: float, journals: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, str(DRIVER), place, str(folder), str(count), str(seconds), journals])
+    words = [sys.executable, str(DRIVER), place, str(folder), str(count), str(seconds), journals]
+    with (folder / "printed").open("a") as printed:
+        return subprocess.Popen(words, stdout=printed)
 
 
 def ended(folder: Path) -> dict[str, dict[str, Any]]:
@@ -116,6 +118,7 @@ def test_a_node_is_killed_every_two_seconds_and_the_driver_once(
         driver.kill()
         driver.wait()
     assert driver.returncode == 0
+    assert not (tmp_path / "printed").read_text(), "where a command writes its JSON"
     check(tmp_path, RUNS)
     recovery = recoveries(tmp_path, drivers)
     figures = {
