@@ -15,8 +15,8 @@ import pytest
 
 SCRIPT = Path(__file__).with_name("ahead_ranks.py")
 STEPS, GROUPS, SIZE, CALLS, STALENESS = 5, 2, 2, 2, 2
-POINTS = int(os.environ.get("CONCERTINO_KILLS", "6"))
-"""Trainings that are killed, half of them in the second process."""
+POINTS = max(1, int(os.environ.get("CONCERTINO_KILLS", "6")) // 2)
+"""Trainings that are killed in each of the two processes."""
 LAST = 80
 """A beat before the end of a training, in each process."""
 
@@ -44,7 +44,7 @@ def trained_last(seen: list[dict[str, Any]]) -> Counter[str]:
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_one_of_two_processes_is_killed_and_both_go_on(tmp_path: Path, record_property: Any) -> None:
-    beats = [1 + number * LAST // (POINTS // 2) for number in range(POINTS // 2)]
+    beats = [1 + number * LAST // POINTS for number in range(POINTS)]
     points = [str(beat + second) for beat in beats for second in (0, 1000)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
     words = [sys.executable, str(SCRIPT), str(tmp_path), *points]
