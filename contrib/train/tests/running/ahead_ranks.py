@@ -107,7 +107,7 @@ class Witness:
         for kind, name, new in replaced:
             setattr(kind, name, new)
 
-    def paid(self) -> ct.Tool:
+    def paid(self) -> ct.ToolSpec:
         @ct.tool
         async def pay(turn: int, *, ctx: ct.Context) -> str:
             """Pay for something."""
