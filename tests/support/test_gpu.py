@@ -235,6 +235,7 @@ def test_the_data_sheet_of_a_gpu_is_found_by_what_its_driver_calls_it(driver: st
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(4000)
 def test_the_whole_command_runs_on_this_machine(record_property: Any) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     found = gpu.run(PYTHON, [replace(each, limit=900) for each in gpu.PARTS], gpu.WORK / "soak", gpu.source_key())

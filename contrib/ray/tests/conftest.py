@@ -15,6 +15,7 @@ import pytest
 from concertino_ray.cluster import loopback_settings
 from servers import RAY, Absent
 
+_STARTS = 10
 SUPPORT = Path(__file__).parents[3] / "tests" / "support"
 
 
@@ -63,7 +64,16 @@ class Nodes:
 
     def add(self) -> None:
         """One more node. Only in the main thread, whose signal handlers Ray sets."""
-        self.others.append(self.cluster.add_node(num_cpus=1, wait=False, **self._store))
+        for _ in range(_STARTS):
+            try:
+                self.others.append(self.cluster.add_node(num_cpus=1, wait=False, **self._store))
+            except Exception as error:
+                # Ray waits for 30 s, which cannot be set, and on a busy machine a node takes longer.
+                if "timed out during startup" not in str(error):
+                    raise
+            else:
+                return
+        raise TimeoutError(f"no node began within {_STARTS} x 30 s")
 
     def kill(self, place: int = 0) -> None:
         """Kill all processes of a node."""

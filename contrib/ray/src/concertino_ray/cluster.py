@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from concertino.core.child_environment import only_child_environment
+from concertino.core.logs import logger_of
 from concertino.core.private_files import write_private
 from concertino.rollouts import RolloutsError
 
 from .words import Cluster
 
+logger = logger_of("ray")
 _LOOPBACK = "127.0.0.1"
 _STORE = 80 << 20
 """Bytes of the object store of a cluster on this machine, about the least that Ray takes: results do not go there."""
@@ -51,7 +53,14 @@ def connect(cluster: Cluster, env_from: Sequence[str] = ()) -> Callable[[], None
     ray = sys.modules.get("ray")
     if ray is not None and ray.is_initialized():
         return lambda: None
-    return _joined(cluster.address) if cluster.address else _begun(cluster, env_from)
+    leave = _joined(cluster.address) if cluster.address else _begun(cluster, env_from)
+    print_again = _logs_what_ray_prints()
+
+    def left() -> None:
+        leave()
+        print_again()
+
+    return left
 
 
 @contextmanager
@@ -126,6 +135,27 @@ def _joined(address: str) -> Callable[[], None]:
         ) from error
     leave: Callable[[], None] = ray.shutdown
     return leave
+
+
+def _logs_what_ray_prints() -> Callable[[], None]:
+    """Ray prints to standard output when a node dies, where a command writes its JSON. It has no setting for that.
+
+    Returns:
+        what has it print again.
+    """
+    from ray._private import worker
+
+    printing = worker.print_to_stdstream
+
+    def log(data: Mapping[str, Any], **_: Any) -> None:
+        for text in data["lines"]:
+            logger.warning("Ray: %s", str(text).partition(". ")[0])  # what follows is what the node last did, in detail
+
+    def print_again() -> None:
+        worker.print_to_stdstream = printing
+
+    worker.print_to_stdstream = log
+    return print_again
 
 
 def _short() -> str | None:

@@ -14,7 +14,8 @@ from concertino_train.factories.learners import make_engine
 from concertino_train.factories.questions import Questions, evaluation_assignments
 from concertino_train.policies import Prompt, ScriptedPolicy
 from concertino_train.rl.steps import StepCollector
-from concertino_train.rollouts import Batch
+from concertino_train.rollouts import Batch, Rollout
+from concertino_train.rollouts.engine import Player
 from concertino_train.running.traces import TraceWriter
 
 Settings = Callable[..., TrainConfig]
@@ -49,6 +50,37 @@ def test_every_question_is_asked_once_in_a_pass(collector: Callable[..., StepCol
     asked = [name for generation in range(3) for name in groups(step(made, generation))]
     assert len(asked) == len(set(asked)) == 6
     assert len(groups(step(made, 3))) == 2
+
+
+def test_no_two_runs_of_trainings_processes_steps_and_tests_have_one_id_but_those_of_a_resumed_training(
+    tiny: Settings, collector: Callable[..., StepCollector], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Keys under which paid calls are made follow from the ids: two calls with one key would have one answer.
+    def ids(*overrides: str, sampled_on: bool = False) -> list[str]:
+        more = ("algorithm.sampling.enabled=true",) if sampled_on else ()
+        tests = evaluation_assignments(tiny())
+        made, found = collector(None, "trainer.eval.batch=1", *overrides, *more, tests=tests), list[str]()
+        finish = made.engine.finish
+
+        async def noted(player: Player, *given: Any) -> Rollout:
+            found.append(player.run.id)
+            return await finish(player, *given)
+
+        monkeypatch.setattr(made.engine, "finish", noted)
+        for number in range(2):
+            made.engine.policies[""].version = number
+            step(made, number)
+            made.measure()
+        return found
+
+    first = ids()
+    assert sorted(ids()) == sorted(first)
+    others = [ids("trainer.seed=5"), ids("pool.make.twin=true"), ids(sampled_on=True)]
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    every = [each for found in (first, *others, ids()) for each in found]
+    assert len(every) > 50
+    assert len(set(every)) == len(every)
 
 
 def test_figures_of_a_step_tell_of_rollouts_rewards_and_time(collector: Callable[..., StepCollector]) -> None:

@@ -26,7 +26,7 @@ from concertino_bench.reports import read_results
 
 from concertino_train.config.named import make_reward
 from concertino_train.factories.learners import make_engine, make_learner
-from concertino_train.factories.models import load_model
+from concertino_train.factories.models import beginning_of, load_model
 from concertino_train.factories.pools import make_pool
 from concertino_train.factories.questions import evaluation_assignments, in_batches, with_changes
 from concertino_train.rewards.term import UnpricedError
@@ -160,8 +160,9 @@ def run_eval(
     tests = asked_with_each(evaluation_assignments(used), used.trainer.eval.preferences)
     tests = with_changes(tests) if used.trainer.eval.counterfactuals else tests
     with quietly():
-        learner = make_learner(used, load_model(used, [test.text for test in tests]))
-    engine = make_engine(used, learner.policies)
+        loaded = load_model(used, [test.text for test in tests])
+        learner = make_learner(used, loaded)
+    engine = make_engine(used, learner.policies, beginning_of(loaded))
     told.begin("eval", len(tests))
     try:
         # A server has no weights of this policy before it is given them.

@@ -6,6 +6,7 @@ saved can be loaded again by the path of its folder alone.
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -132,12 +133,13 @@ def make_learner(config: TrainConfig, loaded: LoadedPolicy, home: Path | None = 
     return Learner(model, loaded.codec, policy, refresh=_counting(policy))
 
 
-def make_engine(config: TrainConfig, policies: Policy | Mapping[str, Policy]) -> RolloutEngine:
+def make_engine(config: TrainConfig, policies: Policy | Mapping[str, Policy], beginning: str = "") -> RolloutEngine:
     """The engine that rolls out.
 
     Args:
         config: the training.
         policies: who samples.
+        beginning: a digest of the weights that the training begins with.
     """
     from concertino_train.rollouts.assignment import TokenLimits
     from concertino_train.rollouts.engine import RolloutEngine
@@ -145,7 +147,11 @@ def make_engine(config: TrainConfig, policies: Policy | Mapping[str, Policy]) ->
     own, prices = config.rollout, config.model.prices
     limits = TokenLimits(own.turn_tokens, own.total_tokens, own.context_tokens)
     price = Prices(**prices.model_dump()) if prices is not None else None
-    return RolloutEngine(policies, limits=limits, share=own.share_calls, prices=price, calls=own.tool_threads)
+    # The same for a training that is resumed, whose calls in doubt are made again under their keys.
+    scope = hashlib.sha256(f"{config.id} {beginning} {this_rank().rank}".encode()).hexdigest()[:12]
+    return RolloutEngine(
+        policies, limits=limits, share=own.share_calls, prices=price, calls=own.tool_threads, scope=scope
+    )
 
 
 def lora_config(config: TrainConfig) -> Any:

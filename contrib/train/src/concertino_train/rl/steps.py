@@ -211,7 +211,8 @@ class StepCollector:
         size, seed = self.config.rollout.group_size, self._seed + number * _ROUNDS_APART
         if self._tree is not None:
             return self.engine.wait(self._tree.run(assignments, group_size=size, seed=seed, step=step))
-        rollouts = self.engine.run_sync(assignments, group_size=size, seed=seed, step=step)
+        label = f"round-{number}" if number else ""
+        rollouts = self.engine.run_sync(assignments, group_size=size, seed=seed, step=step, label=label)
         if self._judge is not None:
             self.engine.wait(self._judge.judge(rollouts, seed))
         for rollout in rollouts:
@@ -247,7 +248,7 @@ class StepCollector:
         """Figures of the tests with the weights as they are: `eval/success` and the like; nothing without tests."""
         if not self.tests:
             return {}
-        figures = figures_of_tests(self.config, self.engine, self.tests)
+        figures = figures_of_tests(self.config, self.engine, self.tests, f"{self.engine.version}")
         names = ("success", "format", "rounds", "calls", "tokens", "units", "usd")
         return {TESTS: float(len(self.tests)), **{f"eval/{name}": figures[name] for name in names}}
 
@@ -285,7 +286,7 @@ def _judge_of(config: TrainConfig, engine: RolloutEngine, pool: Pool) -> GroupJu
 
 
 def measured_rollouts(
-    config: TrainConfig, engine: RolloutEngine, tests: Sequence[Assignment], number: int = 0
+    config: TrainConfig, engine: RolloutEngine, tests: Sequence[Assignment], number: int = 0, when: str = ""
 ) -> list[Rollout]:
     """Rollouts of tests at the temperature of evaluations; that of training is put back.
 
@@ -294,23 +295,28 @@ def measured_rollouts(
         engine: rolls out.
         tests: at once.
         number: of this batch of tests.
+        when: where in the training.
     """
+    label = f"test-{when}" if when else "test"
     own, policies = config.trainer.eval, list(dict.fromkeys(engine.policies.values()))
     usual = [(policy.temperature, policy.top_p) for policy in policies]
     for policy in policies:
         # top_p is for the diversity of groups; a test shows the policy as it is.
         policy.temperature, policy.top_p = own.temperature, 1.0
     try:
-        return engine.run_sync(tests, group_size=own.samples, seed=config.trainer.seed, step=number)
+        return engine.run_sync(tests, group_size=own.samples, seed=config.trainer.seed, step=number, label=label)
     finally:
         for policy, (temperature, top_p) in zip(policies, usual, strict=True):
             policy.temperature, policy.top_p = temperature, top_p
 
 
-def figures_of_tests(config: TrainConfig, engine: RolloutEngine, tests: Sequence[Assignment]) -> dict[str, float]:
+def figures_of_tests(
+    config: TrainConfig, engine: RolloutEngine, tests: Sequence[Assignment], when: str
+) -> dict[str, float]:
     """Figures of all tests, rolled out batch by batch."""
-    batches = in_batches(tests, config.trainer.eval.batch)
-    rollouts = [each for number, part in enumerate(batches) for each in measured_rollouts(config, engine, part, number)]
+    rollouts = list[Rollout]()
+    for number, part in enumerate(in_batches(tests, config.trainer.eval.batch)):
+        rollouts += measured_rollouts(config, engine, part, number, when)
     return episode_figures([rollout.episode for rollout in rollouts])
 
 

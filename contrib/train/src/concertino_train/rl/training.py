@@ -215,7 +215,7 @@ class _RlTraining:
         self.learner: Learner = make_learner(config, loaded, self.home.path)
         # Ratios of new to old probabilities would be noise; SFT may have trained the same adapters with dropout.
         without_dropout(self.learner.model)
-        self.engine = make_engine(config, self.learner.policies)
+        self.engine = make_engine(config, self.learner.policies, self.beginning)
         self._closing.callback(self.learner.close)
         self._closing.callback(self.engine.close)
         # A checkpoint may lie within the updates of a step; that step is then the one that is resumed.

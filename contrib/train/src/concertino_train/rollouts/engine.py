@@ -66,8 +66,9 @@ _VERSION = "policy_version"
 
 @dataclass
 class Player:
-    """One rollout under way."""
+    """One rollout under way. Its name says where it stands in its training, and decides what is drawn for it."""
 
+    name: str
     assignment: Assignment
     group: str
     sample: int
@@ -94,14 +95,15 @@ class Player:
             else:
                 await self.run.ask()
 
-    def fork(self, run_id: str) -> Player:
-        """An independent copy, in a world of its own."""
+    def fork(self, suffix: str) -> Player:
+        """An independent copy with a longer name, in a world of its own."""
         world, pool = copy.deepcopy(self.world), None
         if world is not None:
             pool = self.assignment.pool_in(world)
-        run = self.run.fork(run_id, pool)
+        run = self.run.fork(self.run.id + suffix, pool)
         return replace(
             self,
+            name=self.name + suffix,
             run=run,
             world=world,
             conversations=self.conversations.fork(),
@@ -126,6 +128,8 @@ class RolloutEngine:
         executor: shared with others; without one the engine has its own.
         calls: of members, at once, where the engine has its own executor.
         patience: seconds without a new question after which a batch is sampled without runs whose calls last longer.
+        scope: the training and the process; part of the ids of runs, from which the idempotency keys of calls are made.
+            A provider may answer a key that it knows with what it answered before.
     """
 
     def __init__(
@@ -139,11 +143,12 @@ class RolloutEngine:
         executor: Executor | None = None,
         calls: int = 4096,
         patience: float = PATIENCE,
+        scope: str = "",
     ) -> None:
         self.policies = {"": policy} if isinstance(policy, Policy) else dict(policy)
         self.limits = limits or TokenLimits()
         self.share = share
-        self.patience = patience
+        self.patience, self.scope = patience, scope
         self.timings = Timings()
         self.shared = {"asked": 0, "hits": 0}
         self._graders = list(graders) if graders is not None else None
@@ -169,7 +174,7 @@ class RolloutEngine:
     # -- rolling out ---------------------------------------------------------------------------------------------------
 
     async def run(
-        self, assignments: Sequence[Assignment], *, group_size: int = 1, seed: int = 0, step: int = 0
+        self, assignments: Sequence[Assignment], *, group_size: int = 1, seed: int = 0, step: int = 0, label: str = ""
     ) -> list[Rollout]:
         """Roll out.
 
@@ -177,7 +182,8 @@ class RolloutEngine:
             assignments: one for each group.
             group_size: rollouts of each.
             seed: of everything that is drawn; the same seed, step and weights give the same rollouts.
-            step: of training; part of the ids.
+            step: of training; part of the names.
+            label: sets runs apart from others of the same names.
 
         Returns:
             `len(assignments) * group_size` rollouts, group by group.
@@ -188,7 +194,7 @@ class RolloutEngine:
         with self.measured("total"):
             self.forget()
             juries = self.juries(assignments)
-            groups = self.players(assignments, group_size, step)
+            groups = self.players(assignments, group_size, step, label=label)
             gatherer, players = Gatherer(self.generate, self.patience), [each for group in groups for each in group]
             seats = [gatherer.enter() for _ in players]
             return await together(
@@ -248,26 +254,29 @@ class RolloutEngine:
         step: int,
         places: Sequence[tuple[int, str]] = (),
         journals: Path | None = None,
+        label: str = "",
     ) -> list[list[Player]]:
         """Runs at their beginning, or where an earlier process left them; a list for each group.
 
         Args:
             assignments: one for each group.
             group_size: rollouts of each.
-            step: of training; part of the ids.
+            step: of training; part of the names.
             places: number in the step and name of each group, where these are not all groups of the step.
             journals: folder of the traces of runs, which are resumed from what is there. A run in a world has none,
                 since what it did to its world is lost with the process.
+            label: sets runs apart from others of the same names.
         """
         if group_size < 1:
             raise UsageError(f"group_size={group_size}: expected 1 or more")
         begun: list[list[Player]] = []
         for assignment, (place, name) in zip(assignments, places or enumerate(group_names(assignments)), strict=True):
             calls = SharedCalls(self.shared) if self.share else None
-            ids = [f"{step}-{place}-{sample}" for sample in range(group_size)]
-            group = [self._player(assignment, run_id, sample, calls, journals) for sample, run_id in enumerate(ids)]
-            for player in group:
+            group = []
+            for sample in range(group_size):
+                player = self._player(f"{step}-{place}-{sample}", label, assignment, sample, calls, journals)
                 player.group = name
+                group.append(player)
             begun.append(group)
         return begun
 
@@ -276,7 +285,13 @@ class RolloutEngine:
         self._encoders.clear()
 
     def _player(
-        self, assignment: Assignment, run_id: str, sample: int, calls: SharedCalls | None, journals: Path | None
+        self,
+        name: str,
+        label: str,
+        assignment: Assignment,
+        sample: int,
+        calls: SharedCalls | None,
+        journals: Path | None,
     ) -> Player:
         world = assignment.world(assignment.task) if assignment.world is not None else None
         pool = assignment.pool_in(world)
@@ -292,9 +307,11 @@ class RolloutEngine:
             before=[seat.before] if seat else [],
             after=[seat.after] if seat else [],
         )
-        trace = None if journals is None or world is not None else journal_of(journals, run_id)
+        trace = None if journals is None or world is not None else journal_of(journals, name)
+        run_id = "-".join(part for part in (self.scope, label, name) if part)
         run = orchestrator.stepped(assignment.text, pool=pool, budget=assignment.budget, run_id=run_id, trace=trace)
-        return Player(assignment, assignment.task.id, sample, run, world, RoleTurns(assignment.task, self._scripts))
+        watch = RoleTurns(assignment.task, self._scripts)
+        return Player(name, assignment, assignment.task.id, sample, run, world, watch)
 
     @property
     def executor(self) -> Executor:
@@ -337,7 +354,7 @@ class RolloutEngine:
         if isinstance(step, Ask) and step.sampling is not None and step.sampling.max_tokens:
             most = min(most, step.sampling.max_tokens)
         # From all that names a text, so no sample depends on what else is in the batch.
-        drawn = f"{seed}:{player.run.id}:{player.group}:{player.sample}:{player.turn}:{branch}"
+        drawn = f"{seed}:{player.name}:{player.group}:{player.sample}:{player.turn}:{branch}"
         return Prompt(tuple(sequence.ids), most, sequence.role, _number(drawn))
 
     async def generate(self, prompts: Sequence[Prompt]) -> list[Answer]:
@@ -430,7 +447,8 @@ class RolloutEngine:
             others=[role for role in player.run.pool.roles if role != "orchestrator"],
             readings=player.readings,
         )
-        return Rollout(run.id, assignment, player.sample, player.conversations.sequences, run, grade, episode)
+        episode = replace(episode, id=player.name)
+        return Rollout(player.name, assignment, player.sample, player.conversations.sequences, run, grade, episode)
 
     async def _grade(self, player: Player, run: Run, grader: Grader) -> Grade:
         task, world = player.assignment.task, player.world
@@ -470,9 +488,9 @@ def recorded_answer(player: Player, sequence: TokenSequence) -> Answer | None:
     return Answer(sample, int(reply.extra.get(_VERSION, 0)), 0.0)
 
 
-def journal_of(folder: Path, run_id: str) -> Path:
-    """The file of a run's journal."""
-    return folder / f"{run_id}.trace.jsonl"
+def journal_of(folder: Path, name: str) -> Path:
+    """The file of a rollout's journal."""
+    return folder / f"{name}.trace.jsonl"
 
 
 def _calls(run: Run) -> list[dict[str, Any]]:

@@ -135,7 +135,7 @@ class GroupStream:
                 self._begin(step)
                 taken = await self._ripe(step)
                 found = [await _result(group) for group in taken]
-                self._taken += [rollout.run.id for rollouts in found for rollout in rollouts]
+                self._taken += [rollout.id for rollouts in found for rollout in rollouts]
                 if not self.engine.apart:
                     await self.hold()
                 return found
@@ -236,8 +236,8 @@ class GroupStream:
         Journals that no checkpoint from the last one on needs are removed.
         """
         if (journals := self._journals) is not None:
-            for run_id in self._saved:
-                journal_of(journals, run_id).unlink(missing_ok=True)
+            for name in self._saved:
+                journal_of(journals, name).unlink(missing_ok=True)
         self._saved, self._taken = self._taken, []
         return {"begun": self._begun, "open": [group.to_json() for group in self._open]}
 

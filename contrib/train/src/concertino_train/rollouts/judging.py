@@ -83,7 +83,7 @@ class GroupJudge:
     async def _judge(self, name: str, group: Sequence[Rollout], seed: int) -> None:
         answers = list(dict.fromkeys(text for rollout in group if (text := (rollout.episode.answer or "").strip())))
         Random(f"{seed}:{name}").shuffle(answers)  # a judge may prefer what stands first
-        scores = await self._scores(f"judging-{group[0].id}", group[0].assignment.text, answers[:_MOST_ANSWERS])
+        scores = await self._scores(f"judging-{group[0].run.id}", group[0].assignment.text, answers[:_MOST_ANSWERS])
         for rollout in group:
             answer = (rollout.episode.answer or "").strip()
             # No answer is the worst one, but only where the judge decided anything.

@@ -45,7 +45,7 @@ class Rollout:
     """One finished rollout.
 
     Attributes:
-        id: of its run.
+        id: its name in the training, such as `2-0-1`; the run has a longer one.
         assignment: what was rolled out.
         sample: which rollout of its group, from 0.
         sequences: what the policy read and wrote.

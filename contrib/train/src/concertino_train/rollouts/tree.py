@@ -133,7 +133,7 @@ class TreeSampler:
         assert ask is not None
         # AT-GRPO Algorithm 1, line 10: K samples behind one prompt, which differ in their seed alone.
         answers = await seat.ask([engine.prompt(player, sequence, seed, branch) for branch in range(k)])
-        twins = [player.fork(f"{player.run.id}.{player.turn + 1}.{branch}") for branch in range(k)]
+        twins = [player.fork(f".{player.turn + 1}.{branch}") for branch in range(k)]
         for twin, answer in zip(twins, answers, strict=True):
             engine.tell(twin, twin.conversations.sequences[where], answer)
         with engine.measured("environment"):
@@ -151,7 +151,7 @@ class TreeSampler:
     async def _finished_turns(self, twins: Sequence[Player], seat: Seat, turn: int, seed: int) -> list[Player]:
         """Each branch where its turn is over, else a copy of it in which the other roles have spoken too."""
         engine = self.engine
-        ends = [twin.fork(f"{twin.run.id}.end") if _is_in(twin, turn) else twin for twin in twins]
+        ends = [twin.fork(".end") if _is_in(twin, turn) else twin for twin in twins]
         while open_ := [end for end in ends if _is_in(end, turn)]:
             asked = [(end, engine.read(end)) for end in open_]
             rows = [(end, sequence) for end, sequence in asked if sequence is not None]
@@ -174,7 +174,7 @@ class TreeSampler:
         judged = [await judge(end.watch.candidate, end.run.machine, turn, role) for end in ends]
         episodes = [
             Episode(
-                twin.run.id,
+                twin.name,
                 str(key),
                 number,
                 judged[number].team,
@@ -192,7 +192,7 @@ class TreeSampler:
 
     def _choice(self, candidates: Sequence[TurnCandidate], player: Player, seed: int) -> int:
         if self.branch == "sampled":
-            return random.Random(f"{seed}:{player.run.id}:{player.turn}").randrange(len(candidates))
+            return random.Random(f"{seed}:{player.name}:{player.turn}").randrange(len(candidates))
         # AT-GRPO Algorithm 1, line 13: argmax, the first of equals.
         totals = [each.reward.total for each in candidates]
         return totals.index(max(totals))

@@ -20,7 +20,7 @@ from concertino_train.config.learning import ComputeSection, SftSteps
 from concertino_train.data.conversations import RoleConversation
 from concertino_train.data.files import read_conversations
 from concertino_train.factories.learners import SETTINGS, lora_config, make_engine, make_learner
-from concertino_train.factories.models import LoadedPolicy, load_model, precision_of, save_base
+from concertino_train.factories.models import LoadedPolicy, beginning_of, load_model, precision_of, save_base
 from concertino_train.factories.questions import evaluation_assignments
 from concertino_train.rl.steps import figures_of_tests
 from concertino_train.running.checkpoints import latest_checkpoint, step_of
@@ -216,12 +216,12 @@ class _Measure:
             here = config.rollout.model_copy(update={"backend": "transformers"})  # the weights that are being trained
             bare = config.model_copy(update={"roles": shared, "model": plain, "rollout": here})
             learner = make_learner(bare, loaded)
-            self._engine = make_engine(bare, learner.policies)
+            self._engine = make_engine(bare, learner.policies, beginning_of(loaded))
             self._stack.callback(learner.close)
             self._stack.callback(self._engine.close)
 
     def __call__(self, step: int) -> dict[str, float]:
-        figures = figures_of_tests(self._config, self._engine, self._tests)
+        figures = figures_of_tests(self._config, self._engine, self._tests, f"{step}")
         return {f"eval/{name}": figures[name] for name in ("success", "format", "rounds", "calls", "tokens")}
 
     def close(self) -> None:
