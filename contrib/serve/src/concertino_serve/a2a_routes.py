@@ -19,9 +19,9 @@ from .a2a_wire import CONTEXT, PROTOCOL, TaskStream, card, task_of
 from .api_error import ApiError
 from .event_stream import PING, EventStream, JsonAnswer, LateAnswer
 from .gate import read_bytes
+from .request_digests import digest_of
 from .request_reader import Conversation, read_messages
 from .request_record import RequestRecord
-from .run_hub import digest_of
 from .served_run import ServedRun
 from .serving import Serving, run_headers
 
@@ -108,7 +108,7 @@ async def _stream(serving: Serving, owner: str, request_id: Any, params: dict[st
 
 async def _subscribe(serving: Serving, owner: str, request_id: Any, params: dict[str, Any]) -> ASGIApp:
     run = _found(serving, owner, params)
-    if run.live is None or run.live.over:
+    if run.over:
         raise RpcError(_UNSUPPORTED, "the task has ended; get it")
     return EventStream(_frames(serving, run, request_id), run_headers(run), partial(serving.hub.left, run))
 
@@ -120,7 +120,7 @@ async def _get(serving: Serving, owner: str, request_id: Any, params: dict[str, 
 
 async def _cancel(serving: Serving, owner: str, request_id: Any, params: dict[str, Any]) -> ASGIApp:
     run = _found(serving, owner, params)
-    if run.live is None or run.live.over:
+    if run.over:
         raise RpcError(_NOT_CANCELABLE, "the task has ended")
     await serving.hub.cancel(run)
     run = _found(serving, owner, params)
@@ -161,7 +161,7 @@ async def _begun(serving: Serving, owner: str, params: dict[str, Any], **fields:
         **fields,
     )
     try:
-        return await serving.hub.join(record) or await serving.hub.begin(record, asked)
+        return await serving.hub.join_or_begin(record, asked)
     except ApiError as error:
         if error.code == "conflict":
             raise RpcError(_PARAMS, "this messageId came with another message before; give another one") from None
@@ -217,7 +217,7 @@ async def _frames(serving: Serving, run: ServedRun, request_id: Any) -> AsyncIte
 
 
 def _now(run: ServedRun) -> dict[str, Any]:
-    return task_of(run, run.so_far(), over=run.live is None or run.live.over)
+    return task_of(run, run.so_far(), over=run.over)
 
 
 def _result(request_id: Any, result: dict[str, Any], run: ServedRun) -> ASGIApp:

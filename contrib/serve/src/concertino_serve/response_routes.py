@@ -153,7 +153,7 @@ def _earlier(serving: Serving, previous: str, owner: str) -> list[dict[str, Any]
         if not previous:
             return turns
         run = serving.hub.get(previous, owner)
-        if run.live is not None:
+        if not run.over:
             raise ApiError(400, f"the response {run.id} is still under way", param="previous_response_id")
         story = run.story()
         if story.suspended and run.until is None:
