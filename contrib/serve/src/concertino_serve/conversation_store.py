@@ -24,6 +24,7 @@ from concertino.core.known_secrets import finder, hidden_data
 from concertino.core.private_files import make_private_folder
 
 from .api_error import ApiError
+from .run_ledger import RunLedger
 from .sealed_file import read_document, write_document
 
 _FOLDER = "conversations"
@@ -52,12 +53,17 @@ class KeptConversation:
 class ConversationStore:
     """The conversations of a server.
 
+    Attributes:
+        changing: a block in which no other worker changes any.
+
     Args:
         traces: the folder of its runs; they lie in a folder in it.
+        ledger: makes one change at a time of those of several workers.
     """
 
-    def __init__(self, traces: Path) -> None:
+    def __init__(self, traces: Path, ledger: RunLedger) -> None:
         self._folder = traces / _FOLDER
+        self.changing = ledger.turn
 
     def make(self, owner: str, metadata: Mapping[str, str], items: list[dict[str, Any]]) -> KeptConversation:
         """A new conversation, on disk."""
@@ -98,10 +104,11 @@ class ConversationStore:
         Raises:
             ApiError: the conversation is not known.
         """
-        known = self.get(name, owner)
-        if isinstance(entry, str) and entry in known.entries:
-            return known
-        return self.keep(dataclasses.replace(known, entries=(*known.entries, entry)))
+        with self.changing():
+            known = self.get(name, owner)
+            if isinstance(entry, str) and entry in known.entries:
+                return known
+            return self.keep(dataclasses.replace(known, entries=(*known.entries, entry)))
 
     def delete(self, conversation: KeptConversation) -> None:
         """Remove it; its runs stay."""

@@ -384,7 +384,7 @@ class RunHub:
 
     # -- the server's own life -------------------------------------------------------------------------------------
 
-    def take_folder(self) -> None:
+    def take_folder(self) -> ServedFolder:
         """Have the folder to oneself; `open` does it too.
 
         Raises:
@@ -392,6 +392,7 @@ class RunHub:
         """
         if self._folder is None:
             self._folder = ServedFolder(self.runs.store.folder)
+        return self._folder
 
     async def open(self) -> int:
         """Know the runs of the folder, and resume those that were interrupted and that a client may still read.

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,6 +69,7 @@ class RunLedger:
         self._db = sqlite3.connect(file or ":memory:", timeout=_WAIT, isolation_level=None, check_same_thread=False)
         if file is not None:
             self._db.execute("PRAGMA journal_mode = WAL")  # which a kill does not damage
+        weakref.finalize(self, self._db.close)
         self._db.execute("PRAGMA synchronous = OFF")
         self._db.executescript(_TABLES)
         self._depth = 0

@@ -54,7 +54,7 @@ class Serving:
     @cached_property
     def conversations(self) -> ConversationStore:
         """What clients keep beside their runs."""
-        return ConversationStore(self.hub.runs.store.folder)
+        return ConversationStore(self.hub.runs.store.folder, self.hub.ledger)
 
     def owner(self, request: Request) -> str:
         """The client of a request.
