@@ -41,8 +41,8 @@ def serve_command(
     runs; a run that has not ended then continues at the next start. A change of the file, or of a pool file that it
     names, takes effect for the runs that begin then, and so does SIGHUP.
 
-    Several workers share the address, the runs and the limits of keys. What one of them has begun the others read, cancel
-    and continue, also if it dies.
+    Several workers share the address, the runs and the limits of keys. What one of them has begun the others read,
+    cancel and continue, also if it dies.
 
     With [mcp] in the file it is an MCP server too, at /mcp. With --stdio it is one on stdin and stdout alone.
 
