@@ -58,7 +58,7 @@ class Pair:
                 worker.stop(signal.SIGTERM)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 async def test_a_run_of_a_worker_that_is_killed_goes_on_in_the_other_one(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     await pair.start()

@@ -7,6 +7,9 @@
     run_story       the fold over the moments     conversation_store  what belongs to a conversation
     client_tools    tools that clients supply     call_answers    what their calls returned
     run_hub         the runs of this server       served_folder   one server for a folder
+    run_ledger      what workers agree on         worker_group    several workers
+    run_locks       one change of a run at a time  trace_facts    what is on disk of a run
+    request_digests  which run answers what
     settings_reload  the settings file, again     sealed_file     files beside a trace
     chat_wire       chat completions              response_wire   responses
     key_ring        keys, budgets, rates          gate            who gets in, and with how much
