@@ -1,7 +1,7 @@
 """`/a2a` and the card of the agent: presets as agents for clients of A2A 1.0, over JSON-RPC.
 
 Invariant: a task is a run of the hub, begun by a message, and belongs to the key that sent it. The same message sent
-again, with the same `messageId`, joins its task.
+again, with the same `messageId`, joins its task. A message of a context is asked with the tasks of it that have ended.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
-from .a2a_wire import CONTEXT, PROTOCOL, TaskStream, card, task_of
+from .a2a_contexts import TaskQuery, add_to_context, list_tasks, turns_before
+from .a2a_wire import CONTEXT, PROTOCOL, TaskStream, card, context_of, task_now, task_of
 from .api_error import ApiError
 from .event_stream import PING, EventStream, JsonAnswer, LateAnswer
 from .gate import read_bytes
@@ -26,6 +27,8 @@ from .served_run import ServedRun
 from .serving import Serving, run_headers
 
 _PARSE, _REQUEST, _METHOD, _PARAMS = -32700, -32600, -32601, -32602
+_LONGEST = 200
+"""Characters of the id of a context."""
 _NO_TASK, _NOT_CANCELABLE, _UNSUPPORTED, _VERSION = -32001, -32002, -32004, -32009
 
 
@@ -92,7 +95,7 @@ async def _send(serving: Serving, owner: str, request_id: Any, params: dict[str,
     at_once = isinstance(options, dict) and options.get("returnImmediately") is True
     run = await _begun(serving, owner, params, background=at_once)
     if at_once:
-        return _result(request_id, {"task": _now(run)}, run)
+        return _result(request_id, {"task": task_now(run)}, run)
 
     async def whole() -> dict[str, Any]:
         moments = await run.moments()
@@ -115,7 +118,11 @@ async def _subscribe(serving: Serving, owner: str, request_id: Any, params: dict
 
 async def _get(serving: Serving, owner: str, request_id: Any, params: dict[str, Any]) -> ASGIApp:
     run = _found(serving, owner, params)
-    return _result(request_id, _now(run), run)
+    return _result(request_id, task_now(run), run)
+
+
+async def _list(serving: Serving, owner: str, request_id: Any, params: dict[str, Any]) -> ASGIApp:
+    return JsonAnswer(_told(request_id, await list_tasks(serving, owner, TaskQuery.read(params))))
 
 
 async def _cancel(serving: Serving, owner: str, request_id: Any, params: dict[str, Any]) -> ASGIApp:
@@ -124,13 +131,14 @@ async def _cancel(serving: Serving, owner: str, request_id: Any, params: dict[st
         raise RpcError(_NOT_CANCELABLE, "the task has ended")
     await serving.hub.cancel(run)
     run = _found(serving, owner, params)
-    return _result(request_id, _now(run), run)
+    return _result(request_id, task_now(run), run)
 
 
 _METHODS: dict[str, Method] = {
     "SendMessage": _send,
     "SendStreamingMessage": _stream,
     "GetTask": _get,
+    "ListTasks": _list,
     "CancelTask": _cancel,
     "SubscribeToTask": _subscribe,
 }
@@ -144,10 +152,13 @@ async def _begun(serving: Serving, owner: str, params: dict[str, Any], **fields:
     message = params.get("message")
     if not isinstance(message, dict) or not isinstance(message.get("messageId"), str) or not message["messageId"]:
         raise RpcError(_PARAMS, "message: expected an object with messageId, role and parts")
+    context = message.get("contextId") or ""
+    if not isinstance(context, str) or len(context) > _LONGEST:
+        raise RpcError(_PARAMS, f"contextId: expected a text of at most {_LONGEST} characters")
     if message.get("taskId"):
-        raise RpcError(_UNSUPPORTED, "a task takes no further messages; send one without taskId")
+        _refuse_more(serving, owner, message["taskId"], context)
     preset = serving.preset(params.get("tenant") or next(iter(serving.settings.presets)))
-    asked, context = _question(message), message.get("contextId")
+    asked = _question(message, turns_before(serving, owner, context) if context else [])
     body = digest_of(owner, "a2a", preset.name, json.dumps(message, sort_keys=True))
     record = RequestRecord(
         owner=owner,
@@ -157,22 +168,32 @@ async def _begun(serving: Serving, owner: str, params: dict[str, Any], **fields:
         body_digest=body,
         created=int(time.time()),
         input=[{"type": "message", "role": "user", "content": "\n".join(map(str, asked.question))}],
-        metadata={CONTEXT: context} if isinstance(context, str) and len(context) <= 200 else {},
+        metadata={CONTEXT: context} if context else {},
         **fields,
     )
     try:
-        return await serving.hub.join_or_begin(record, asked)
+        run = await serving.hub.join_or_begin(record, asked)
     except ApiError as error:
         if error.code == "conflict":
             raise RpcError(_PARAMS, "this messageId came with another message before; give another one") from None
         raise
+    add_to_context(serving, run)
+    return run
 
 
-def _question(message: dict[str, Any]) -> Conversation:
+def _refuse_more(serving: Serving, owner: str, task_id: Any, context: str) -> NoReturn:
+    """Say why a message for a task is refused."""
+    run = _found(serving, owner, {"id": task_id})
+    if context and context != context_of(run):
+        raise RpcError(_PARAMS, "contextId: the task belongs to another context")
+    raise RpcError(_UNSUPPORTED, "a task takes no further messages; send one with its contextId and without taskId")
+
+
+def _question(message: dict[str, Any], earlier: list[dict[str, Any]]) -> Conversation:
     parts = message.get("parts")
     if message.get("role") != "ROLE_USER" or not isinstance(parts, list):
         raise RpcError(_PARAMS, "message: expected the role ROLE_USER and a list of parts")
-    return read_messages([{"role": "user", "content": [_part(part) for part in parts]}], "message")
+    return read_messages([*earlier, {"role": "user", "content": [_part(part) for part in parts]}], "message")
 
 
 def _part(part: Any) -> dict[str, Any]:
@@ -214,10 +235,6 @@ async def _frames(serving: Serving, run: ServedRun, request_id: Any) -> AsyncIte
         yield stream.frames(moments) if moments else PING
     run.request = _fresh(serving, run).request
     yield stream.last_frames()
-
-
-def _now(run: ServedRun) -> dict[str, Any]:
-    return task_of(run, run.so_far(), over=run.over)
 
 
 def _result(request_id: Any, result: dict[str, Any], run: ServedRun) -> ASGIApp:

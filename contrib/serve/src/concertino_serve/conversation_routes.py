@@ -25,7 +25,8 @@ _MOST_ITEMS = 20
 async def create(serving: Serving, request: Request) -> ASGIApp:
     """Begin a conversation, with the items that it begins with."""
     owner, body = serving.owner(request), (await read_body(request, serving.settings.limits))[1]
-    made = serving.conversations.make(owner, read_metadata(body.get("metadata")), _new_items(body))
+    items = _new_items(body)
+    made = serving.conversations.make(owner, read_metadata(body.get("metadata")), (items,) if items else ())
     return JsonAnswer(_shown(made))
 
 

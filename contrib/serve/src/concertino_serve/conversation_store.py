@@ -65,11 +65,21 @@ class ConversationStore:
         self._folder = traces / _FOLDER
         self.changing = ledger.turn
 
-    def make(self, owner: str, metadata: Mapping[str, str], items: list[dict[str, Any]]) -> KeptConversation:
-        """A new conversation, on disk."""
+    def make(
+        self, owner: str, metadata: Mapping[str, str], entries: tuple[Entry, ...], name: str = ""
+    ) -> KeptConversation:
+        """A new conversation, on disk.
+
+        Args:
+            name: its id; by default one that nobody can guess.
+        """
         make_private_folder(self._folder)
-        made = KeptConversation(f"conv_{secrets.token_hex(12)}", owner, int(time.time()), metadata)
-        return self.keep(dataclasses.replace(made, entries=(items,) if items else ()))
+        name = name or f"conv_{secrets.token_hex(12)}"
+        return self.keep(KeptConversation(name, owner, int(time.time()), metadata, entries))
+
+    def has(self, name: str) -> bool:
+        """Whether there is a conversation of that id, of whomever."""
+        return self._path(name).exists()
 
     def get(self, name: str, owner: str) -> KeptConversation:
         """A conversation of a client.
