@@ -20,6 +20,7 @@
     mcp_server      what they are answered        mcp_results     what they read of a run
     mcp_progress    how far a call is             mcp_tasks       long calls as tasks
     mcp_routes, mcp_stdio                         its two transports
+    a2a_routes, a2a_wire  tasks of other agents   a2a_contexts    the tasks of a conversation, and all
     serving         what routes share             server_metrics  counts
     serve_commands  the command                   http_server     how it listens
     static          the files of the chat page
