@@ -190,8 +190,8 @@ def test_workers_end_with_the_process_that_began_them_and_hold_the_folder_until_
     with group(tmp_path) as (server, address):
         ask(address, "one")
         workers = workers_of(server)
-        os.kill(workers[0], signal.SIGSTOP)
         server.kill()
+        os.kill(workers[0], signal.SIGSTOP)  # it takes a moment to end; stopped before, the kernel would wake it now
         server.wait(60)
         until(lambda: is_gone(workers[1]))
         with pytest.raises(Exception, match="serves the runs of this folder already"):
