@@ -114,6 +114,20 @@ async def test_the_same_key_sent_to_both_workers_at_once_is_one_run(tmp_path: Pa
     assert counter.calls == 8
 
 
+async def test_a_worker_that_is_a_moment_late_joins_the_run_of_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counter, named = Counter(), {"idempotency-key": "k"}
+    settings = settings_of(tmp_path / "runs", Scripted(calls_then(ANSWER)), counter=counter)
+    async with two_workers(settings) as (one, other), one.client() as first, other.client() as second:
+        known = await first.chat.completions.create(model="helper", messages=ASK, extra_headers=named)
+        digests = other.app.serving.hub._digests
+        find, before = digests.find, [None, None]  # what it sees until it is to begin one
+        monkeypatch.setattr(digests, "find", lambda digest: before.pop() if before else find(digest))
+        found = await second.chat.completions.create(model="helper", messages=ASK, extra_headers=named)
+    assert (found.id, counter.calls, before) == (known.id, 1, [])
+
+
 async def test_the_limits_of_a_key_hold_for_both_workers_together(tmp_path: Path) -> None:
     key = ClientKey("ada", Secret(ADA), usd_per_day=0.05, per_minute=3)
     budget = {"budget": ct.Budget(usd=0.03)}
