@@ -140,9 +140,12 @@ async def _keeping_up(serving: Serving) -> AsyncIterator[None]:
 
     async def keep_up() -> None:
         while True:
-            publish_counts(serving)
-            if adopted := await serving.hub.adopt():
-                logger.warning("%s runs of a worker that has died were resumed", adopted)
+            try:
+                publish_counts(serving)
+                if adopted := await serving.hub.adopt():
+                    logger.warning("%s runs of a worker that has died were resumed", adopted)
+            except Exception:  # a full disk, say: the next look may do better
+                logger.exception("runs of dead workers were not looked at")
             await asyncio.sleep(_LOOK)
 
     task = asyncio.create_task(keep_up())
