@@ -14,6 +14,7 @@ import httpx2
 import openai
 import pytest
 from concertino.core.known_secrets import Secret
+from concertino_serve import response_routes
 from concertino_serve.run_ledger import RunLedger
 from concertino_serve.serve_settings import ClientKey, Limits, ServeSettings
 from concertino_serve.server_metrics import metrics_text
@@ -180,7 +181,11 @@ async def test_a_client_of_another_worker_keeps_a_run_whose_first_client_leaves(
         assert not ledger.is_read(begun.response.id)
 
 
-async def test_a_conversation_has_one_response_at_a_time_in_all_workers(tmp_path: Path) -> None:
+async def test_a_conversation_has_one_response_at_a_time_in_all_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Both have looked before either had begun one.
+    monkeypatch.setattr(response_routes, "blocked", lambda *_: None)
     settings = settings_of(tmp_path / "runs", Scripted(calls_then(ANSWER)), pause=0.1)
     async with two_workers(settings) as (one, other), one.client(max_retries=0) as first:
         kept = await first.conversations.create()
