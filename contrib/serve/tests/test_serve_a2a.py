@@ -122,13 +122,14 @@ async def test_tasks_are_listed_in_pages_the_last_updated_first(tmp_path: Path) 
         while not pages or token:
             page = (await asked(here.url, "ListTasks", {"pageSize": 2, "pageToken": token}, ADA))["result"]
             pages, token = [*pages, page], page["nextPageToken"]
-        late = {"statusTimestampAfter": "2027-01-15T08:00:03Z", "includeArtifacts": True}
+        late = {"statusTimestampAfter": "2027-01-15T08:00:03Z", "includeArtifacts": True, "historyLength": 3}
         since = (await asked(here.url, "ListTasks", late, ADA))["result"]
         failed = (await asked(here.url, "ListTasks", {"status": "TASK_STATE_FAILED"}, ADA))["result"]
         other = (await asked(here.url, "ListTasks", {}, BOB))["result"]
     assert [task["id"] for page in pages for task in page["tasks"]] == made[::-1]
-    assert [(page["pageSize"], page["totalSize"]) for page in pages] == [(2, 5)] * 3
-    assert not any("artifacts" in task for page in pages for task in page["tasks"])
+    assert [(page["pageSize"], page["totalSize"]) for page in pages] == [(2, 5), (2, 5), (1, 5)]
+    assert [task["history"][0]["messageId"] for task in since["tasks"]] == ["m4", "m3"]
+    assert not any("artifacts" in task or "history" in task for page in pages for task in page["tasks"])
     assert [(task["id"], len(task["artifacts"])) for task in since["tasks"]] == [(made[4], 1), (made[3], 1)]
     assert since["tasks"][0]["status"]["timestamp"] == "2027-01-15T08:00:04.500Z"
     assert (failed["tasks"], other["tasks"], other["nextPageToken"]) == ([], [], "")
@@ -207,6 +208,7 @@ async def test_a_task_is_there_for_its_own_key_alone(tmp_path: Path) -> None:
         ("SendMessage", {**message(), "tenant": "none"}, -32602),
         ("GetTask", {"id": "../../etc/passwd"}, -32001),
         ("GetTask", {}, -32001),
+        ("SendMessage", {**message(), "configuration": {"historyLength": -1}}, -32602),
     ],
 )
 async def test_what_is_wrong_is_an_error_with_its_code(method: str, params: Any, code: int, tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ class TaskQuery:
     status: str = ""
     after: float = 0.0
     artifacts: bool = False
+    history: int = 0
     size: int = _PAGE
     token: str = ""
 
@@ -105,11 +106,9 @@ class TaskQuery:
         Raises:
             ApiError: one of them is wrong.
         """
-        size, history, after = params.get("pageSize"), params.get("historyLength"), params.get("statusTimestampAfter")
+        size, after = params.get("pageSize"), params.get("statusTimestampAfter")
         if size is not None and (type(size) is not int or not 1 <= size <= _MOST_PAGE):
             raise ApiError(400, f"pageSize: expected a whole number from 1 to {_MOST_PAGE}", param="pageSize")
-        if history is not None and (type(history) is not int or history < 0):
-            raise ApiError(400, "historyLength: expected 0 or more", param="historyLength")
         texts = {name: params.get(name) or "" for name in ("contextId", "tenant", "status", "pageToken")}
         for name, value in texts.items():
             if not isinstance(value, str):
@@ -125,9 +124,22 @@ class TaskQuery:
             status,
             _seconds(after),
             params.get("includeArtifacts") is True,
+            read_history(params),
             size or _PAGE,
             texts["pageToken"],
         )
+
+
+def read_history(params: Mapping[str, Any]) -> int:
+    """How many messages of a task a client wants to read; by default none.
+
+    Raises:
+        ApiError: it is no count.
+    """
+    length = params.get("historyLength")
+    if length is not None and (type(length) is not int or length < 0):
+        raise ApiError(400, "historyLength: expected 0 or more", param="historyLength")
+    return length or 0
 
 
 async def list_tasks(serving: Serving, owner: str, query: TaskQuery) -> dict[str, Any]:
@@ -145,13 +157,13 @@ def _listed(serving: Serving, owner: str, query: TaskQuery) -> dict[str, Any]:
     place = _place(query.token)
     rest = [each for each in fitting if place is None or (each[0], each[1].id) < place]
     page, more = rest[: query.size], rest[query.size :]
-    tasks = [task_now(run) for _, run in page]
+    tasks = [task_now(run, query.history) for _, run in page]
     if not query.artifacts:
         tasks = [{name: value for name, value in task.items() if name != "artifacts"} for task in tasks]
     else:
         tasks = [{"artifacts": [], **task} for task in tasks]
     token = f"{page[-1][0]!r}_{page[-1][1].id}" if more else ""
-    return {"tasks": tasks, "nextPageToken": token, "pageSize": query.size, "totalSize": len(fitting)}
+    return {"tasks": tasks, "nextPageToken": token, "pageSize": len(page), "totalSize": len(fitting)}
 
 
 def _tasks(serving: Serving, owner: str, query: TaskQuery) -> Iterator[ServedRun]:

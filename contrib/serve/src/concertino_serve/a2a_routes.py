@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
-from .a2a_contexts import TaskQuery, add_to_context, list_tasks, turns_before
-from .a2a_wire import CONTEXT, PROTOCOL, TaskStream, card, context_of, task_now, task_of
+from .a2a_contexts import TaskQuery, add_to_context, list_tasks, read_history, turns_before
+from .a2a_wire import CONTEXT, MESSAGE, PROTOCOL, TaskStream, card, context_of, task_now, task_of
 from .api_error import ApiError
 from .event_stream import PING, EventStream, JsonAnswer, LateAnswer
 from .gate import read_bytes
@@ -92,14 +92,15 @@ def _read(raw: bytes) -> tuple[Any, str, Any]:
 
 async def _send(serving: Serving, owner: str, request_id: Any, params: dict[str, Any]) -> ASGIApp:
     options = params.get("configuration") or {}
-    at_once = isinstance(options, dict) and options.get("returnImmediately") is True
+    options = options if isinstance(options, dict) else {}
+    at_once, history = options.get("returnImmediately") is True, read_history(options)
     run = await _begun(serving, owner, params, background=at_once)
     if at_once:
-        return _result(request_id, {"task": task_now(run)}, run)
+        return _result(request_id, {"task": task_now(run, history)}, run)
 
     async def whole() -> dict[str, Any]:
         moments = await run.moments()
-        return _told(request_id, {"task": task_of(_fresh(serving, run), moments, over=True)})
+        return _told(request_id, {"task": task_of(_fresh(serving, run), moments, over=True, history=history)})
 
     return LateAnswer(whole(), run_headers(run), partial(serving.hub.left, run))
 
@@ -118,7 +119,7 @@ async def _subscribe(serving: Serving, owner: str, request_id: Any, params: dict
 
 async def _get(serving: Serving, owner: str, request_id: Any, params: dict[str, Any]) -> ASGIApp:
     run = _found(serving, owner, params)
-    return _result(request_id, task_now(run), run)
+    return _result(request_id, task_now(run, read_history(params)), run)
 
 
 async def _list(serving: Serving, owner: str, request_id: Any, params: dict[str, Any]) -> ASGIApp:
@@ -168,7 +169,7 @@ async def _begun(serving: Serving, owner: str, params: dict[str, Any], **fields:
         body_digest=body,
         created=int(time.time()),
         input=[{"type": "message", "role": "user", "content": "\n".join(map(str, asked.question))}],
-        metadata={CONTEXT: context} if context else {},
+        metadata={MESSAGE: message["messageId"][:_LONGEST], **({CONTEXT: context} if context else {})},
         **fields,
     )
     try:

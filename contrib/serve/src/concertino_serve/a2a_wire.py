@@ -21,6 +21,8 @@ from .served_run import ServedRun
 PROTOCOL = "1.0"
 CONTEXT = "a2a.context"
 """The key of a record's metadata for the context that the client gave."""
+MESSAGE = "a2a.message"
+"""The same for the id of its message."""
 _NAMES = ("SUBMITTED", "WORKING", "COMPLETED", "FAILED", "CANCELED", "INPUT_REQUIRED", "REJECTED", "AUTH_REQUIRED")
 STATES = tuple(f"TASK_STATE_{name}" for name in _NAMES)
 """Of a task."""
@@ -63,10 +65,14 @@ def card(settings: ServeSettings, base: str) -> dict[str, Any]:
     }
 
 
-def task_now(run: ServedRun) -> dict[str, Any]:
-    """A run as a task, as it is now."""
+def task_now(run: ServedRun, history: int = 0) -> dict[str, Any]:
+    """A run as a task, as it is now.
+
+    Args:
+        history: as for `task_of`.
+    """
     over = run.over  # asked before reading: what was written by then is still told
-    return task_of(run, run.so_far(), over=over)
+    return task_of(run, run.so_far(), over=over, history=history)
 
 
 def updated_at(run: ServedRun) -> float:
@@ -74,11 +80,12 @@ def updated_at(run: ServedRun) -> float:
     return run.trace.stat().st_mtime
 
 
-def task_of(run: ServedRun, moments: list[Moment], *, over: bool) -> dict[str, Any]:
+def task_of(run: ServedRun, moments: list[Moment], *, over: bool, history: int = 0) -> dict[str, Any]:
     """A run as a task.
 
     Args:
         over: it is no longer under way.
+        history: how many messages to tell at most; a task has one, its question.
     """
     story = RunStory.of(run.request)
     for moment in moments:
@@ -87,6 +94,8 @@ def task_of(run: ServedRun, moments: list[Moment], *, over: bool) -> dict[str, A
     found: dict[str, Any] = {"id": run.id, "contextId": context_of(run), "status": _status(run, story, over=over)}
     if over and story.answer is not None:
         found["artifacts"] = [_artifact(story.answer)]
+    if history:
+        found["history"] = [_asked(run)]
     return found
 
 
@@ -164,6 +173,11 @@ def _working(run: ServedRun, text: str) -> dict[str, Any]:
 def _message(run: ServedRun, text: str) -> dict[str, Any]:
     about = {"messageId": f"{run.id}.{time.monotonic_ns()}", "taskId": run.id, "contextId": context_of(run)}
     return {**about, "role": "ROLE_AGENT", "parts": [{"text": text}]}
+
+
+def _asked(run: ServedRun) -> dict[str, Any]:
+    about = {"messageId": run.request.metadata.get(MESSAGE) or run.id, "taskId": run.id, "contextId": context_of(run)}
+    return {**about, "role": "ROLE_USER", "parts": [{"text": str(run.request.input[0]["content"])}]}
 
 
 def _artifact(text: str) -> dict[str, Any]:
