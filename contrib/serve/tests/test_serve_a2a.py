@@ -223,7 +223,9 @@ async def test_other_versions_and_what_is_no_request_are_refused(tmp_path: Path)
         assert old.json()["error"]["code"] == -32009
         for body, code in ((b"{", -32700), (b"[]", -32600), (b'{"jsonrpc": "2.0", "method": "GetTask"}', -32600)):
             told = await web.post(f"{here.url}/a2a", content=body, headers={"content-type": "application/json"})
-            assert told.json()["error"]["code"] == code
+            assert (told.json()["error"]["code"], told.json()["id"]) == (code, None)
+        named = await web.post(f"{here.url}/a2a", json={"jsonrpc": "1.0", "method": "GetTask", "id": "r7"})
+        assert (named.json()["error"]["code"], named.json()["id"]) == (-32600, "r7")
 
 
 async def test_without_the_option_there_is_no_agent(tmp_path: Path) -> None:

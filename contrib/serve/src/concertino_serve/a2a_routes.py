@@ -58,7 +58,9 @@ async def answer(serving: Serving, request: Request) -> ASGIApp:
     raw = await read_bytes(request, serving.settings.limits)
     request_id = None
     try:
-        request_id, method, params = _read(raw)
+        asked = _parsed(raw)
+        request_id = _id_of(asked)  # also where the rest is wrong
+        method, params = _read(asked)
         if not request.headers.get("a2a-version", PROTOCOL).startswith(PROTOCOL):
             raise RpcError(_VERSION, f"A2A-Version: expected {PROTOCOL}")
         if method not in _METHODS:
@@ -75,15 +77,24 @@ async def answer(serving: Serving, request: Request) -> ASGIApp:
     return JsonAnswer({"jsonrpc": "2.0", "id": request_id, "error": told})
 
 
-def _read(raw: bytes) -> tuple[Any, str, Any]:
-    """The id, the method and the parameters of a request."""
+def _parsed(raw: bytes) -> Any:
     try:
-        asked = json.loads(raw)
+        return json.loads(raw)
     except (ValueError, RecursionError):
         raise RpcError(_PARSE, "the body is invalid JSON") from None
+
+
+def _id_of(asked: Any) -> int | str | None:
+    """The id of a request; None where none can be read."""
+    found = asked.get("id") if isinstance(asked, dict) else None
+    return found if type(found) in (int, str) else None
+
+
+def _read(asked: Any) -> tuple[str, Any]:
+    """The method and the parameters of a request."""
     match asked:
-        case {"jsonrpc": "2.0", "method": str(method), "id": int() | str() as request_id, **more}:
-            return request_id, method, more.get("params", {})
+        case {"jsonrpc": "2.0", "method": str(method), "id": int() | str(), **more}:
+            return method, more.get("params", {})
     raise RpcError(_REQUEST, "expected one request of JSON-RPC 2.0 with an id")
 
 
