@@ -221,6 +221,9 @@ async def test_what_a_dead_worker_held_is_held_until_another_one_adopts_its_run(
         serving = one.app.serving
         assert await serving.hub.adopt() == 0
         assert serving.ring.account("ada").reserved == 0.4, "a worker that lives keeps what it has"
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1), serving.hub.locks.alone("run-4"):
+                raise AssertionError("two workers change one run")
         dead.abandon("3")
         await wait_until(lambda: serving.ring.account("ada").reserved == 0.0)
         assert serving.ring.account("ada").used == 0.0
