@@ -1,4 +1,7 @@
-"""A server that a test kills: `killed_server.py FOLDER PORT`. Each call of its tool is a line of `FOLDER/calls`."""
+"""A server that a test kills: `killed_server.py FOLDER PORT [WORKER]`. With a name it is a worker that shares a ledger.
+
+Each call of its tool is a line of `FOLDER/calls`.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ from pathlib import Path
 
 import concertino as ct
 import uvicorn
+from concertino_serve.run_ledger import RunLedger
 from concertino_serve.serve_settings import Limits, McpOffer, Preset, ServeSettings
 from concertino_serve.web_app import application_of
+from concertino_serve.worker_group import ledger_file
 
 WORDS = "one two three four five six seven eight nine ten"
 
@@ -41,7 +46,7 @@ class Model(ct.Model):
         return ct.ParallelRounds().write_turn(calls, "look")
 
 
-def main(folder: Path, port: int) -> None:
+def main(folder: Path, port: int, worker: str = "") -> None:
     @ct.tool(cost=ct.Cost(usd=0.01), retry_safe=True)
     async def work(who: str) -> str:
         """Work."""
@@ -56,9 +61,12 @@ def main(folder: Path, port: int) -> None:
     presets = {"helper": Preset("helper", pool, strategy=ct.ParallelRounds())}
     offer = McpOffer(task_seconds=0.0)
     settings = ServeSettings(presets, traces=folder / "traces", limits=Limits(drain_seconds=1), mcp=offer)
-    config = uvicorn.Config(application_of(settings).gate, port=port, log_config=None, timeout_graceful_shutdown=1)
+    ledger = RunLedger(ledger_file(folder / "traces"), worker) if worker else None
+    config = uvicorn.Config(
+        application_of(settings, ledger=ledger).gate, port=port, log_config=None, timeout_graceful_shutdown=1
+    )
     uvicorn.Server(config).run()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

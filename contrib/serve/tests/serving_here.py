@@ -13,6 +13,7 @@ import concertino as ct
 import openai
 from concertino.strategies import Strategy
 from concertino_serve.http_server import listen, server_of
+from concertino_serve.run_ledger import RunLedger
 from concertino_serve.serve_settings import Preset, ServeSettings
 from concertino_serve.web_app import Application, application_of
 
@@ -102,9 +103,9 @@ class Here:
 
 
 @contextlib.asynccontextmanager
-async def served(settings: ServeSettings, drain: float = 5.0) -> AsyncIterator[Here]:
-    """The server of some settings, on a free port of this machine."""
-    app = application_of(settings)
+async def served(settings: ServeSettings, drain: float = 5.0, ledger: RunLedger | None = None) -> AsyncIterator[Here]:
+    """The server of some settings, or a worker with a ledger, on a free port of this machine."""
+    app = application_of(settings, ledger=ledger)
     listening = listen("127.0.0.1", 0)
     server = server_of(app.gate, drain)
     server.capture_signals = contextlib.nullcontext

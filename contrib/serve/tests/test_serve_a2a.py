@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 from pathlib import Path
 from typing import Any
 
+import concertino as ct
 import httpx2
 import pytest
 import uvicorn
@@ -81,6 +83,68 @@ async def test_the_pieces_of_a_stream_add_up_to_the_artifact(tmp_path: Path) -> 
     assert said[-1]["state"] == task["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
+async def test_a_message_of_a_context_is_asked_with_what_was_said_in_it(tmp_path: Path) -> None:
+    model = Scripted(lambda messages: "".join(ct.ParallelRounds().write_answer(said(messages))))
+
+    def said(messages: list[ct.Message]) -> str:
+        return f"{sum('Who am I' in message.text for message in messages)} times"
+
+    async with served(settings_of(tmp_path, model, a2a=True)) as here:
+
+        async def ask(name: str, **fields: Any) -> dict[str, Any]:
+            found = await asked(here.url, "SendMessage", message("Who am I?", name, **fields))
+            task: dict[str, Any] = found["result"]["task"]
+            return task
+
+        first = await ask("m1")
+        second, third = [await ask(name, contextId=first["contextId"]) for name in ("m2", "m3")]
+        own = [await ask(name, contextId="mine") for name in ("m4", "m5")]
+        again = await ask("m5", contextId="mine")
+        alone = await ask("m6")
+        listed = await asked(here.url, "ListTasks", {"contextId": first["contextId"]})
+        answers = [each["artifacts"][0]["parts"][0]["text"] for each in (first, second, third, *own, alone)]
+    assert [answer[0] for answer in answers] == ["1", "2", "3", "1", "2", "1"]
+    assert again["id"] == own[1]["id"]
+    assert {task["id"] for task in listed["result"]["tasks"]} == {first["id"], second["id"], third["id"]}
+    assert {task["contextId"] for task in listed["result"]["tasks"]} == {first["id"]}
+
+
+async def test_tasks_are_listed_in_pages_the_last_updated_first(tmp_path: Path) -> None:
+    keys = (ClientKey("ada", Secret(ADA)), ClientKey("bob", Secret(BOB)))
+    async with served(of_a2a(tmp_path, keys=keys)) as here:
+        made = [
+            (await asked(here.url, "SendMessage", message(name=f"m{n}"), ADA))["result"]["task"]["id"] for n in range(5)
+        ]
+        store = here.app.serving.hub.runs.store
+        for number, task in enumerate(made):
+            os.utime(store.path_for(task), (1_800_000_000.5 + number, 1_800_000_000.5 + number))
+        pages, token = list[Any](), ""
+        while not pages or token:
+            page = (await asked(here.url, "ListTasks", {"pageSize": 2, "pageToken": token}, ADA))["result"]
+            pages, token = [*pages, page], page["nextPageToken"]
+        late = {"statusTimestampAfter": "2027-01-15T08:00:03Z", "includeArtifacts": True, "historyLength": 3}
+        since = (await asked(here.url, "ListTasks", late, ADA))["result"]
+        failed = (await asked(here.url, "ListTasks", {"status": "TASK_STATE_FAILED"}, ADA))["result"]
+        other = (await asked(here.url, "ListTasks", {}, BOB))["result"]
+    assert [task["id"] for page in pages for task in page["tasks"]] == made[::-1]
+    assert [(page["pageSize"], page["totalSize"]) for page in pages] == [(2, 5), (2, 5), (1, 5)]
+    assert [task["history"][0]["messageId"] for task in since["tasks"]] == ["m4", "m3"]
+    assert not any("artifacts" in task or "history" in task for page in pages for task in page["tasks"])
+    assert [(task["id"], len(task["artifacts"])) for task in since["tasks"]] == [(made[4], 1), (made[3], 1)]
+    assert since["tasks"][0]["status"]["timestamp"] == "2027-01-15T08:00:04.500Z"
+    assert (failed["tasks"], other["tasks"], other["nextPageToken"]) == ([], [], "")
+
+
+async def test_a_message_for_a_task_says_why_it_is_refused(tmp_path: Path) -> None:
+    async with served(of_a2a(tmp_path)) as here:
+        task = (await asked(here.url, "SendMessage", message()))["result"]["task"]
+        codes = []
+        for fields in ({}, {"contextId": task["contextId"]}, {"contextId": "other"}):
+            told = await asked(here.url, "SendMessage", message(name="m2", taskId=task["id"], **fields))
+            codes.append(told["error"]["code"])
+    assert codes == [-32004, -32004, -32602]
+
+
 async def test_a_task_goes_on_alone_and_is_cancelled_by_its_id(tmp_path: Path) -> None:
     async with served(of_a2a(tmp_path, pause=60.0)) as here:
         params = {**message(), "configuration": {"returnImmediately": True}}
@@ -133,10 +197,18 @@ async def test_a_task_is_there_for_its_own_key_alone(tmp_path: Path) -> None:
         ("SendMessage", message(role="ROLE_AGENT"), -32602),
         ("SendMessage", message(parts=[{"url": "file:///etc/passwd", "mediaType": "image/png"}]), -32602),
         ("SendMessage", message(parts=[{"text": "?"}, {"raw": "!", "mediaType": "image/png"}]), -32602),
-        ("SendMessage", message(taskId="t1"), -32004),
+        ("SendMessage", message(taskId="t1"), -32001),
+        ("SendMessage", message(contextId=["c"]), -32602),
+        ("ListTasks", {"pageSize": 0}, -32602),
+        ("ListTasks", {"pageSize": 101}, -32602),
+        ("ListTasks", {"pageToken": "x"}, -32602),
+        ("ListTasks", {"status": "DONE"}, -32602),
+        ("ListTasks", {"historyLength": -1}, -32602),
+        ("ListTasks", {"statusTimestampAfter": "yesterday"}, -32602),
         ("SendMessage", {**message(), "tenant": "none"}, -32602),
         ("GetTask", {"id": "../../etc/passwd"}, -32001),
         ("GetTask", {}, -32001),
+        ("SendMessage", {**message(), "configuration": {"historyLength": -1}}, -32602),
     ],
 )
 async def test_what_is_wrong_is_an_error_with_its_code(method: str, params: Any, code: int, tmp_path: Path) -> None:
@@ -151,7 +223,9 @@ async def test_other_versions_and_what_is_no_request_are_refused(tmp_path: Path)
         assert old.json()["error"]["code"] == -32009
         for body, code in ((b"{", -32700), (b"[]", -32600), (b'{"jsonrpc": "2.0", "method": "GetTask"}', -32600)):
             told = await web.post(f"{here.url}/a2a", content=body, headers={"content-type": "application/json"})
-            assert told.json()["error"]["code"] == code
+            assert (told.json()["error"]["code"], told.json()["id"]) == (code, None)
+        named = await web.post(f"{here.url}/a2a", json={"jsonrpc": "1.0", "method": "GetTask", "id": "r7"})
+        assert (named.json()["error"]["code"], named.json()["id"]) == (-32600, "r7")
 
 
 async def test_without_the_option_there_is_no_agent(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ import concertino as ct
 import httpx2
 import openai
 import pytest
-from concertino_serve import run_hub
+from concertino_serve import run_ledger
+from concertino_serve.request_digests import Digests
+from concertino_serve.run_ledger import RunLedger
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from waiting import wait_until
 
@@ -193,8 +195,8 @@ async def test_who_leaves_cancels_the_run_or_not_as_set(set_to: str, tmp_path: P
 
 
 def test_a_run_that_memory_has_dropped_is_found_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_hub, "_MOST_KNOWN", 2)
-    digests = run_hub.Digests(tmp_path)
+    monkeypatch.setattr(run_ledger, "_MOST_KNOWN", 2)
+    digests = Digests(RunLedger(), tmp_path)
     ids = [f"20260101-00000{number}-abcdef-{number:016x}" for number in range(4)]
     for run_id in ids:
         (tmp_path / f"{run_id}.trace.jsonl").touch()

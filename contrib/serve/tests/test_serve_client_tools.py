@@ -323,14 +323,15 @@ async def test_only_who_began_a_run_lets_it_go_on_and_both_requests_are_charged_
         _, data = await post(here, "chat/completions", body, ADA)
         body = {**body, "messages": with_result(json.loads(data))}
         assert (await post(here, "chat/completions", body, BOB))[0] == 404
-        account = here.app.serving.ring._accounts["ada"]
+        account = here.app.serving.ring.account("ada")
         assert (account.reserved, account.running) == (0, 0), "a run that waits holds nothing"
         assert (await post(here, "chat/completions", body, ADA))[0] == 200
         [run] = here.app.serving.hub.runs.list()
+        account = here.app.serving.ring.account("ada")
         assert account.used == pytest.approx(run.usage["usd"])
         assert (account.reserved, account.running) == (0, 0)
     async with served(settings) as here:
-        account = here.app.serving.ring._accounts["ada"]
+        account = here.app.serving.ring.account("ada")
         assert account.used == pytest.approx(run.usage["usd"]), "also after another start"
 
 
@@ -341,11 +342,11 @@ async def test_a_run_goes_on_only_if_the_rest_of_its_budget_is_left(tmp_path: Pa
         body: Any = {"model": "helper", "messages": ASK, "tools": TOOLS}
         _, data = await post(here, "chat/completions", body, ADA)
         body = {**body, "messages": with_result(json.loads(data))}
-        account = here.app.serving.ring._accounts["ada"]
-        account.reserved += 0.03  # another run is under way
+        ring = here.app.serving.ring
+        other = ring.take_back("ada", ct.Budget(usd=0.03))  # another run is under way
         status, refused = await post(here, "chat/completions", body, ADA)
         assert (status, json.loads(refused)["error"]["code"]) == (429, "insufficient_quota")
-        account.reserved -= 0.03
+        ring.settle(other, 0.0)
         assert (await post(here, "chat/completions", body, ADA))[0] == 200
 
 

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from concertino.cli import command_line
 from concertino.core.errors import ConcertinoError, UsageError
 from concertino_serve.serve_settings import read_serve_settings
+from concertino_serve.worker_group import _STOP_SECONDS
 
 from .serving_example import EXAMPLES, example_served
 
@@ -43,6 +44,21 @@ def test_the_example_of_the_page_asks_the_settings_of_the_page(tmp_path: Path) -
     assert any(line.startswith("call: toy/") for line in lines)
     assert lines[-1] == "read again: True"
     assert len(list((tmp_path / "runs").glob("*.trace.jsonl"))) == 2
+
+
+def test_the_settings_of_the_deployment_page_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADA_KEY", "ada-canary-0123456789")
+    read = read_serve_settings(written(tmp_path, (EXAMPLES / "deployed.toml").read_text()))
+    assert (list(read.presets), read.hosts, read.limits.drain_seconds) == (["helper"], ("pool.example",), 20)
+    stop = next(line for line in (EXAMPLES / "concertino.service").read_text().splitlines() if "StopSec=" in line)
+    assert float(stop.partition("=")[2]) >= read.limits.drain_seconds + _STOP_SECONDS
+
+
+@pytest.mark.parametrize("given", [("--stdio",), ("--workers", "0")])
+def test_workers_that_make_no_sense_are_refused(given: tuple[str, ...], tmp_path: Path) -> None:
+    done = served(tmp_path, PRESET, "--workers", "2", *given)
+    assert done.exit_code == 2
+    assert "--workers" in done.output
 
 
 def test_it_refuses_to_listen_elsewhere_without_a_key(tmp_path: Path) -> None:

@@ -28,10 +28,15 @@ KILLS = int(os.environ.get("CONCERTINO_SERVE_KILLS", "50"))
 
 
 class Killed:
-    """A server in a process of its own, always on the same port."""
+    """A server in a process of its own, always on the same port.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        worker: its name, if it shares a ledger.
+    """
+
+    def __init__(self, folder: Path, worker: str = "") -> None:
         self.folder = folder
+        self.worker = [worker] * bool(worker)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -42,7 +47,7 @@ class Killed:
         await wait_until(self._answers)
 
     def _begin(self) -> None:
-        self.process = subprocess.Popen([sys.executable, SCRIPT, str(self.folder), str(self.port)])
+        self.process = subprocess.Popen([sys.executable, SCRIPT, str(self.folder), str(self.port), *self.worker])
 
     def _answers(self) -> bool:
         assert self.process.poll() is None, "the server has ended"

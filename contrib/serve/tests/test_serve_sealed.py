@@ -10,7 +10,7 @@ import concertino as ct
 import pytest
 from concertino.core.errors import TraceError
 from concertino.traces.sealing import VARIABLE, new_key
-from concertino_serve.run_hub import digest_of
+from concertino_serve.request_digests import digest_of
 from concertino_serve.sealed_file import SealedLines, read_document, read_lines, write_document
 
 from .serving_here import Scripted, served, settings_of

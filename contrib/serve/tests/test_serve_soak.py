@@ -146,15 +146,10 @@ async def swap(here: Here, settings: ServeSettings, end: float) -> None:
 
 def left_behind(here: Here) -> list[Any]:
     """What the runs hold."""
-    ring = here.app.serving.ring
-    accounts = [(each.running, round(each.reserved, 9)) for each in ring._accounts.values()]
-    hub = here.app.serving.hub
-    return [
-        ring.running,
-        hub.active,
-        len(hub._resuming),
-        *(pair for pair in accounts if pair != (0, 0)),
-    ]
+    hub, ring = here.app.serving.hub, here.app.serving.ring
+    accounts = [ring.account(name) for name in ("ada", "bob")]
+    held = [(each.running, each.reserved) for each in accounts if (each.running, each.reserved) != (0, 0)]
+    return [ring.running, hub.active, len(hub.locks), *held]
 
 
 def names_in(folder: Path) -> list[str]:

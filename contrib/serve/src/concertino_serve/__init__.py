@@ -7,6 +7,9 @@
     run_story       the fold over the moments     conversation_store  what belongs to a conversation
     client_tools    tools that clients supply     call_answers    what their calls returned
     run_hub         the runs of this server       served_folder   one server for a folder
+    run_ledger      what workers agree on         worker_group    several workers
+    run_locks       one change of a run at a time  trace_facts    what is on disk of a run
+    request_digests  which run answers what
     settings_reload  the settings file, again     sealed_file     files beside a trace
     chat_wire       chat completions              response_wire   responses
     key_ring        keys, budgets, rates          gate            who gets in, and with how much
@@ -17,6 +20,7 @@
     mcp_server      what they are answered        mcp_results     what they read of a run
     mcp_progress    how far a call is             mcp_tasks       long calls as tasks
     mcp_routes, mcp_stdio                         its two transports
+    a2a_routes, a2a_wire  tasks of other agents   a2a_contexts    the tasks of a conversation, and all
     serving         what routes share             server_metrics  counts
     serve_commands  the command                   http_server     how it listens
     static          the files of the chat page

@@ -1,7 +1,7 @@
 """`/a2a` and the card of the agent: presets as agents for clients of A2A 1.0, over JSON-RPC.
 
 Invariant: a task is a run of the hub, begun by a message, and belongs to the key that sent it. The same message sent
-again, with the same `messageId`, joins its task.
+again, with the same `messageId`, joins its task. A message of a context is asked with the tasks of it that have ended.
 """
 
 from __future__ import annotations
@@ -10,22 +10,25 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
-from .a2a_wire import CONTEXT, PROTOCOL, TaskStream, card, task_of
+from .a2a_contexts import TaskQuery, add_to_context, list_tasks, read_history, turns_before
+from .a2a_wire import CONTEXT, MESSAGE, PROTOCOL, TaskStream, card, context_of, task_now, task_of
 from .api_error import ApiError
 from .event_stream import PING, EventStream, JsonAnswer, LateAnswer
 from .gate import read_bytes
+from .request_digests import digest_of
 from .request_reader import Conversation, read_messages
 from .request_record import RequestRecord
-from .run_hub import digest_of
 from .served_run import ServedRun
 from .serving import Serving, run_headers
 
 _PARSE, _REQUEST, _METHOD, _PARAMS = -32700, -32600, -32601, -32602
+_LONGEST = 200
+"""Characters of the id of a context."""
 _NO_TASK, _NOT_CANCELABLE, _UNSUPPORTED, _VERSION = -32001, -32002, -32004, -32009
 
 
@@ -55,7 +58,9 @@ async def answer(serving: Serving, request: Request) -> ASGIApp:
     raw = await read_bytes(request, serving.settings.limits)
     request_id = None
     try:
-        request_id, method, params = _read(raw)
+        asked = _parsed(raw)
+        request_id = _id_of(asked)  # also where the rest is wrong
+        method, params = _read(asked)
         if not request.headers.get("a2a-version", PROTOCOL).startswith(PROTOCOL):
             raise RpcError(_VERSION, f"A2A-Version: expected {PROTOCOL}")
         if method not in _METHODS:
@@ -72,15 +77,24 @@ async def answer(serving: Serving, request: Request) -> ASGIApp:
     return JsonAnswer({"jsonrpc": "2.0", "id": request_id, "error": told})
 
 
-def _read(raw: bytes) -> tuple[Any, str, Any]:
-    """The id, the method and the parameters of a request."""
+def _parsed(raw: bytes) -> Any:
     try:
-        asked = json.loads(raw)
+        return json.loads(raw)
     except (ValueError, RecursionError):
         raise RpcError(_PARSE, "the body is invalid JSON") from None
+
+
+def _id_of(asked: Any) -> int | str | None:
+    """The id of a request; None where none can be read."""
+    found = asked.get("id") if isinstance(asked, dict) else None
+    return found if type(found) in (int, str) else None
+
+
+def _read(asked: Any) -> tuple[str, Any]:
+    """The method and the parameters of a request."""
     match asked:
-        case {"jsonrpc": "2.0", "method": str(method), "id": int() | str() as request_id, **more}:
-            return request_id, method, more.get("params", {})
+        case {"jsonrpc": "2.0", "method": str(method), "id": int() | str(), **more}:
+            return method, more.get("params", {})
     raise RpcError(_REQUEST, "expected one request of JSON-RPC 2.0 with an id")
 
 
@@ -89,14 +103,15 @@ def _read(raw: bytes) -> tuple[Any, str, Any]:
 
 async def _send(serving: Serving, owner: str, request_id: Any, params: dict[str, Any]) -> ASGIApp:
     options = params.get("configuration") or {}
-    at_once = isinstance(options, dict) and options.get("returnImmediately") is True
+    options = options if isinstance(options, dict) else {}
+    at_once, history = options.get("returnImmediately") is True, read_history(options)
     run = await _begun(serving, owner, params, background=at_once)
     if at_once:
-        return _result(request_id, {"task": _now(run)}, run)
+        return _result(request_id, {"task": task_now(run, history)}, run)
 
     async def whole() -> dict[str, Any]:
         moments = await run.moments()
-        return _told(request_id, {"task": task_of(_fresh(serving, run), moments, over=True)})
+        return _told(request_id, {"task": task_of(_fresh(serving, run), moments, over=True, history=history)})
 
     return LateAnswer(whole(), run_headers(run), partial(serving.hub.left, run))
 
@@ -108,29 +123,34 @@ async def _stream(serving: Serving, owner: str, request_id: Any, params: dict[st
 
 async def _subscribe(serving: Serving, owner: str, request_id: Any, params: dict[str, Any]) -> ASGIApp:
     run = _found(serving, owner, params)
-    if run.live is None or run.live.over:
+    if run.over:
         raise RpcError(_UNSUPPORTED, "the task has ended; get it")
     return EventStream(_frames(serving, run, request_id), run_headers(run), partial(serving.hub.left, run))
 
 
 async def _get(serving: Serving, owner: str, request_id: Any, params: dict[str, Any]) -> ASGIApp:
     run = _found(serving, owner, params)
-    return _result(request_id, _now(run), run)
+    return _result(request_id, task_now(run, read_history(params)), run)
+
+
+async def _list(serving: Serving, owner: str, request_id: Any, params: dict[str, Any]) -> ASGIApp:
+    return JsonAnswer(_told(request_id, await list_tasks(serving, owner, TaskQuery.read(params))))
 
 
 async def _cancel(serving: Serving, owner: str, request_id: Any, params: dict[str, Any]) -> ASGIApp:
     run = _found(serving, owner, params)
-    if run.live is None or run.live.over:
+    if run.over:
         raise RpcError(_NOT_CANCELABLE, "the task has ended")
     await serving.hub.cancel(run)
     run = _found(serving, owner, params)
-    return _result(request_id, _now(run), run)
+    return _result(request_id, task_now(run), run)
 
 
 _METHODS: dict[str, Method] = {
     "SendMessage": _send,
     "SendStreamingMessage": _stream,
     "GetTask": _get,
+    "ListTasks": _list,
     "CancelTask": _cancel,
     "SubscribeToTask": _subscribe,
 }
@@ -144,10 +164,13 @@ async def _begun(serving: Serving, owner: str, params: dict[str, Any], **fields:
     message = params.get("message")
     if not isinstance(message, dict) or not isinstance(message.get("messageId"), str) or not message["messageId"]:
         raise RpcError(_PARAMS, "message: expected an object with messageId, role and parts")
+    context = message.get("contextId") or ""
+    if not isinstance(context, str) or len(context) > _LONGEST:
+        raise RpcError(_PARAMS, f"contextId: expected a text of at most {_LONGEST} characters")
     if message.get("taskId"):
-        raise RpcError(_UNSUPPORTED, "a task takes no further messages; send one without taskId")
+        _refuse_more(serving, owner, message["taskId"], context)
     preset = serving.preset(params.get("tenant") or next(iter(serving.settings.presets)))
-    asked, context = _question(message), message.get("contextId")
+    asked = _question(message, turns_before(serving, owner, context) if context else [])
     body = digest_of(owner, "a2a", preset.name, json.dumps(message, sort_keys=True))
     record = RequestRecord(
         owner=owner,
@@ -157,22 +180,32 @@ async def _begun(serving: Serving, owner: str, params: dict[str, Any], **fields:
         body_digest=body,
         created=int(time.time()),
         input=[{"type": "message", "role": "user", "content": "\n".join(map(str, asked.question))}],
-        metadata={CONTEXT: context} if isinstance(context, str) and len(context) <= 200 else {},
+        metadata={MESSAGE: message["messageId"][:_LONGEST], **({CONTEXT: context} if context else {})},
         **fields,
     )
     try:
-        return await serving.hub.join(record) or await serving.hub.begin(record, asked)
+        run = await serving.hub.join_or_begin(record, asked)
     except ApiError as error:
         if error.code == "conflict":
             raise RpcError(_PARAMS, "this messageId came with another message before; give another one") from None
         raise
+    add_to_context(serving, run)
+    return run
 
 
-def _question(message: dict[str, Any]) -> Conversation:
+def _refuse_more(serving: Serving, owner: str, task_id: Any, context: str) -> NoReturn:
+    """Say why a message for a task is refused."""
+    run = _found(serving, owner, {"id": task_id})
+    if context and context != context_of(run):
+        raise RpcError(_PARAMS, "contextId: the task belongs to another context")
+    raise RpcError(_UNSUPPORTED, "a task takes no further messages; send one with its contextId and without taskId")
+
+
+def _question(message: dict[str, Any], earlier: list[dict[str, Any]]) -> Conversation:
     parts = message.get("parts")
     if message.get("role") != "ROLE_USER" or not isinstance(parts, list):
         raise RpcError(_PARAMS, "message: expected the role ROLE_USER and a list of parts")
-    return read_messages([{"role": "user", "content": [_part(part) for part in parts]}], "message")
+    return read_messages([*earlier, {"role": "user", "content": [_part(part) for part in parts]}], "message")
 
 
 def _part(part: Any) -> dict[str, Any]:
@@ -214,10 +247,6 @@ async def _frames(serving: Serving, run: ServedRun, request_id: Any) -> AsyncIte
         yield stream.frames(moments) if moments else PING
     run.request = _fresh(serving, run).request
     yield stream.last_frames()
-
-
-def _now(run: ServedRun) -> dict[str, Any]:
-    return task_of(run, run.so_far(), over=run.live is None or run.live.over)
 
 
 def _result(request_id: Any, result: dict[str, Any], run: ServedRun) -> ASGIApp:

@@ -21,6 +21,11 @@ from .served_run import ServedRun
 PROTOCOL = "1.0"
 CONTEXT = "a2a.context"
 """The key of a record's metadata for the context that the client gave."""
+MESSAGE = "a2a.message"
+"""The same for the id of its message."""
+_NAMES = ("SUBMITTED", "WORKING", "COMPLETED", "FAILED", "CANCELED", "INPUT_REQUIRED", "REJECTED", "AUTH_REQUIRED")
+STATES = tuple(f"TASK_STATE_{name}" for name in _NAMES)
+"""Of a task."""
 _STATES = {"cancelled": "CANCELED", "suspended": "AUTH_REQUIRED", "guard": "REJECTED"}
 _ARTIFACT = "answer"
 _TEXT = "text/plain"
@@ -60,11 +65,27 @@ def card(settings: ServeSettings, base: str) -> dict[str, Any]:
     }
 
 
-def task_of(run: ServedRun, moments: list[Moment], *, over: bool) -> dict[str, Any]:
+def task_now(run: ServedRun, history: int = 0) -> dict[str, Any]:
+    """A run as a task, as it is now.
+
+    Args:
+        history: as for `task_of`.
+    """
+    over = run.over  # asked before reading: what was written by then is still told
+    return task_of(run, run.so_far(), over=over, history=history)
+
+
+def updated_at(run: ServedRun) -> float:
+    """When something happened last in a task, seconds since 1970."""
+    return run.trace.stat().st_mtime
+
+
+def task_of(run: ServedRun, moments: list[Moment], *, over: bool, history: int = 0) -> dict[str, Any]:
     """A run as a task.
 
     Args:
         over: it is no longer under way.
+        history: how many messages to tell at most; a task has one, its question.
     """
     story = RunStory.of(run.request)
     for moment in moments:
@@ -73,6 +94,8 @@ def task_of(run: ServedRun, moments: list[Moment], *, over: bool) -> dict[str, A
     found: dict[str, Any] = {"id": run.id, "contextId": context_of(run), "status": _status(run, story, over=over)}
     if over and story.answer is not None:
         found["artifacts"] = [_artifact(story.answer)]
+    if history:
+        found["history"] = [_asked(run)]
     return found
 
 
@@ -133,17 +156,18 @@ def context_of(run: ServedRun) -> str:
 def _status(run: ServedRun, story: RunStory, *, over: bool) -> dict[str, Any]:
     if not over:
         return _working(run, "")
+    when = {"timestamp": _iso(updated_at(run))}
     if story.answer is not None:
-        return {"state": "TASK_STATE_COMPLETED", "timestamp": _now()}
+        return {"state": "TASK_STATE_COMPLETED", **when}
     if run.request.closed:
-        return {"state": "TASK_STATE_CANCELED", "timestamp": _now()}
+        return {"state": "TASK_STATE_CANCELED", **when}
     state = f"TASK_STATE_{_STATES.get(story.stop, 'FAILED')}"
-    return {"state": state, "timestamp": _now(), "message": _message(run, str(ApiError.of_run(story.stop)))}
+    return {"state": state, **when, "message": _message(run, str(ApiError.of_run(story.stop)))}
 
 
 def _working(run: ServedRun, text: str) -> dict[str, Any]:
     said = {"message": _message(run, text)} if text else {}
-    return {"state": "TASK_STATE_WORKING", "timestamp": _now(), **said}
+    return {"state": "TASK_STATE_WORKING", "timestamp": _iso(updated_at(run)), **said}
 
 
 def _message(run: ServedRun, text: str) -> dict[str, Any]:
@@ -151,9 +175,15 @@ def _message(run: ServedRun, text: str) -> dict[str, Any]:
     return {**about, "role": "ROLE_AGENT", "parts": [{"text": text}]}
 
 
+def _asked(run: ServedRun) -> dict[str, Any]:
+    about = {"messageId": run.request.metadata.get(MESSAGE) or run.id, "taskId": run.id, "contextId": context_of(run)}
+    return {**about, "role": "ROLE_USER", "parts": [{"text": str(run.request.input[0]["content"])}]}
+
+
 def _artifact(text: str) -> dict[str, Any]:
     return {"artifactId": _ARTIFACT, "name": _ARTIFACT, "parts": [{"text": text, "mediaType": _TEXT}]}
 
 
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+def _iso(seconds: float) -> str:
+    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    return f"{whole}.{int(seconds % 1 * 1000):03d}Z"

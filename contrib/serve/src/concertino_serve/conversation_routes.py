@@ -25,7 +25,8 @@ _MOST_ITEMS = 20
 async def create(serving: Serving, request: Request) -> ASGIApp:
     """Begin a conversation, with the items that it begins with."""
     owner, body = serving.owner(request), (await read_body(request, serving.settings.limits))[1]
-    made = serving.conversations.make(owner, read_metadata(body.get("metadata")), _new_items(body))
+    items = _new_items(body)
+    made = serving.conversations.make(owner, read_metadata(body.get("metadata")), (items,) if items else ())
     return JsonAnswer(_shown(made))
 
 
@@ -38,8 +39,9 @@ async def update(serving: Serving, request: Request) -> ASGIApp:
     """Note other metadata."""
     serving.owner(request)
     _, body = await read_body(request, serving.settings.limits)
-    known = replace(_found(serving, request), metadata=read_metadata(body.get("metadata")))
-    return JsonAnswer(_shown(serving.conversations.keep(known)))
+    with serving.conversations.changing():
+        known = replace(_found(serving, request), metadata=read_metadata(body.get("metadata")))
+        return JsonAnswer(_shown(serving.conversations.keep(known)))
 
 
 async def delete(serving: Serving, request: Request) -> ASGIApp:
@@ -69,15 +71,27 @@ async def item(serving: Serving, request: Request) -> ASGIApp:
 
 async def delete_item(serving: Serving, request: Request) -> ASGIApp:
     """Remove one item from the conversation."""
-    known = _found(serving, request)
-    name = _found_item(serving, request, known)["id"]
-    return JsonAnswer(_shown(serving.conversations.keep(replace(known, dropped=(*known.dropped, name)))))
+    with serving.conversations.changing():
+        known = _found(serving, request)
+        name = _found_item(serving, request, known)["id"]
+        return JsonAnswer(_shown(serving.conversations.keep(replace(known, dropped=(*known.dropped, name)))))
 
 
 def items_of(serving: Serving, known: KeptConversation) -> list[dict[str, Any]]:
     """All items: those that the client added, and what its responses were asked and said."""
     found = [item for place in range(len(known.entries)) for item in _entry_items(serving, known, place)]
     return [item for item in found if item["id"] not in known.dropped]
+
+
+def take_place(serving: Serving, run: ServedRun) -> ApiError | None:
+    """Make a run part of its conversation. Says why not, where another worker has begun one there this moment."""
+    name, owner = run.request.conversation, run.request.owner
+    with serving.conversations.changing():
+        known = serving.conversations.get(name, owner)
+        if run.answer_id not in known.entries and not run.part and (why := blocked(serving, known)) is not None:
+            return why
+        serving.conversations.add(name, owner, run.answer_id)
+    return None
 
 
 def blocked(serving: Serving, known: KeptConversation) -> ApiError | None:

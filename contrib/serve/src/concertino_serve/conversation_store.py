@@ -24,6 +24,7 @@ from concertino.core.known_secrets import finder, hidden_data
 from concertino.core.private_files import make_private_folder
 
 from .api_error import ApiError
+from .run_ledger import RunLedger
 from .sealed_file import read_document, write_document
 
 _FOLDER = "conversations"
@@ -52,18 +53,33 @@ class KeptConversation:
 class ConversationStore:
     """The conversations of a server.
 
+    Attributes:
+        changing: a block in which no other worker changes any.
+
     Args:
         traces: the folder of its runs; they lie in a folder in it.
+        ledger: makes one change at a time of those of several workers.
     """
 
-    def __init__(self, traces: Path) -> None:
+    def __init__(self, traces: Path, ledger: RunLedger) -> None:
         self._folder = traces / _FOLDER
+        self.changing = ledger.turn
 
-    def make(self, owner: str, metadata: Mapping[str, str], items: list[dict[str, Any]]) -> KeptConversation:
-        """A new conversation, on disk."""
+    def make(
+        self, owner: str, metadata: Mapping[str, str], entries: tuple[Entry, ...], name: str = ""
+    ) -> KeptConversation:
+        """A new conversation, on disk.
+
+        Args:
+            name: its id; by default one that nobody can guess.
+        """
         make_private_folder(self._folder)
-        made = KeptConversation(f"conv_{secrets.token_hex(12)}", owner, int(time.time()), metadata)
-        return self.keep(dataclasses.replace(made, entries=(items,) if items else ()))
+        name = name or f"conv_{secrets.token_hex(12)}"
+        return self.keep(KeptConversation(name, owner, int(time.time()), metadata, entries))
+
+    def has(self, name: str) -> bool:
+        """Whether there is a conversation of that id, of whomever."""
+        return self._path(name).exists()
 
     def get(self, name: str, owner: str) -> KeptConversation:
         """A conversation of a client.
@@ -98,10 +114,11 @@ class ConversationStore:
         Raises:
             ApiError: the conversation is not known.
         """
-        known = self.get(name, owner)
-        if isinstance(entry, str) and entry in known.entries:
-            return known
-        return self.keep(dataclasses.replace(known, entries=(*known.entries, entry)))
+        with self.changing():
+            known = self.get(name, owner)
+            if isinstance(entry, str) and entry in known.entries:
+                return known
+            return self.keep(dataclasses.replace(known, entries=(*known.entries, entry)))
 
     def delete(self, conversation: KeptConversation) -> None:
         """Remove it; its runs stay."""

@@ -1,8 +1,8 @@
 """Who asks, and whether one more run of theirs may begin.
 
     owner = ring.owner_of(token)
-    held = ring.admit(owner, budget)      # reserved: the budget of the run, and its place
-    ring.settle(held, usd)                # used: what it cost in truth
+    held = ring.admit(owner, preset, run_id)      # reserved: the budget of the run, and its place
+    ring.settle(held, usd)                        # used: what it cost in truth
 
 Invariant: what all runs of a key reserve and have used on a day is never more than its limit. A run is given no larger
 budget than was reserved for it.
@@ -13,14 +13,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from concertino import Budget
 from concertino.core.errors import UsageError
 
 from .api_error import ApiError
+from .run_ledger import RunLedger
 from .serve_settings import ClientKey, Limits, Preset
 
 _DAY = 86400
@@ -39,25 +40,28 @@ class Held:
         budget: that it may use.
         usd: reserved of its key's limit; None without one.
         paid: $ that the run had cost before, which are counted already.
+        number: of its place in the ledger.
     """
 
     owner: str
     budget: Budget
     usd: float | None
     paid: float = 0.0
-    settled: bool = False
+    number: int = 0
 
 
-@dataclass
-class _Account:
-    """What a key uses."""
+class Account(NamedTuple):
+    """What a client uses now.
 
-    key: ClientKey | None
-    running: int = 0
-    day: int = 0
-    used: float = 0.0
-    reserved: float = 0.0
-    begun: deque[float] = field(default_factory=deque)
+    Attributes:
+        running: runs under way.
+        reserved: $ that they may still use.
+        used: $ of today.
+    """
+
+    running: int
+    reserved: float
+    used: float
 
 
 class KeyRing:
@@ -65,14 +69,31 @@ class KeyRing:
 
     Args:
         clock: seconds since 1970.
+        ledger: what other workers of the server hold too; by default there are none.
     """
 
-    def __init__(self, keys: Iterable[ClientKey], limits: Limits, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        keys: Iterable[ClientKey],
+        limits: Limits,
+        clock: Callable[[], float] = time.time,
+        ledger: RunLedger | None = None,
+    ) -> None:
+        self.ledger = ledger or RunLedger()
         self._clock = clock
         self._limits = limits
-        self._accounts = {key.name: _Account(key) for key in keys}
-        self._digests = {key.name: _digest(key.secret) for key in keys}
-        self.running = 0
+        self._keys = {key.name: key for key in keys}
+        self._digests = {key.name: _digest(key.secret) for key in self._keys.values()}
+
+    @property
+    def running(self) -> int:
+        """Runs under way, of all clients."""
+        return self.ledger.running()
+
+    def account(self, owner: str) -> Account:
+        """What a client uses now."""
+        ledger, day = self.ledger, int(self._clock() // _DAY)
+        return Account(ledger.running(owner), ledger.reserved(owner), ledger.used(owner, day))
 
     @property
     def open(self) -> bool:
@@ -126,68 +147,86 @@ class KeyRing:
             raise ApiError(401, "the ticket for the pages is wrong or too old; give the key", code="invalid_api_key")
         return found
 
-    def admit(self, owner: str, preset: Preset) -> Held:
+    def admit(self, owner: str, preset: Preset, run: str = "") -> Held:
         """Reserve a place and a budget for a run.
+
+        Args:
+            run: its id.
 
         Raises:
             ApiError: the server, or the limits of the key, allow no more now; says when to ask again.
         """
-        account = self._with_room(owner)
-        key, now, budget, usd = account.key, self._clock(), preset.budget, None
-        if key is not None:
-            _check_rate(account, key, now)
-            usd = self._reservation(account, key, budget, now)
-            if usd is not None:
-                budget = budget.with_(usd=usd)
-            if key.per_minute is not None:
-                account.begun.append(now)
-        return self._hold(account, Held(owner, budget, usd))
+        key, budget, usd = self._keys.get(owner), preset.budget, None
+        with self.ledger.turn():
+            self._check_room(owner)
+            if key is not None:
+                now = self._clock()
+                self._check_rate(key, now)
+                usd = self._reservation(key, budget, now)
+                if usd is not None:
+                    budget = budget.with_(usd=usd)
+                if key.per_minute is not None:
+                    self.ledger.note_begin(owner, now)
+            return self._hold(Held(owner, budget, usd), run)
 
-    def admit_again(self, owner: str, budget: Budget, paid: float) -> Held:
+    def admit_again(self, owner: str, budget: Budget, paid: float, run: str = "") -> Held:
         """Reserve a place and the rest of its budget for a run that was suspended, since its client lets it go on.
 
         Args:
             paid: $ that it has cost so far.
+            run: its id.
 
         Raises:
             ApiError: as `admit`.
         """
-        account = self._with_room(owner)
-        if account.key is not None and account.key.usd_per_day is not None:
-            rest = max(0.0, (budget.usd or 0.0) - paid)
-            left = self._reservation(account, account.key, budget.with_(usd=rest), self._clock())
-            if left is not None and left < rest:
-                # Its budget is fixed, so less would be too little.
-                raise _too_many(
-                    "the rest of the run's budget is more than the key has left", _SOON, "insufficient_quota"
-                )
-        return self.take_back(owner, budget, paid)
+        key = self._keys.get(owner)
+        with self.ledger.turn():
+            self._check_room(owner)
+            if key is not None and key.usd_per_day is not None:
+                rest = max(0.0, (budget.usd or 0.0) - paid)
+                left = self._reservation(key, budget.with_(usd=rest), self._clock())
+                if left is not None and left < rest:
+                    # Its budget is fixed, so less would be too little.
+                    raise _too_many(
+                        "the rest of the run's budget is more than the key has left", _SOON, "insufficient_quota"
+                    )
+            return self.take_back(owner, budget, paid, run)
 
-    def take_back(self, owner: str, budget: Budget, paid: float = 0.0) -> Held:
+    def take_back(self, owner: str, budget: Budget, paid: float = 0.0, run: str = "") -> Held:
         """What a run holds that was admitted before: it is resumed, with the budget that it had.
 
         Args:
             paid: $ that it has cost so far.
+            run: its id; what a dead worker held for it is held no more.
         """
-        account = self._accounts.setdefault(owner, _Account(None))
-        limited = account.key is not None and account.key.usd_per_day is not None
+        key = self._keys.get(owner)
+        limited = key is not None and key.usd_per_day is not None
         usd = max(0.0, (budget.usd or 0.0) - paid) if limited else None
-        return self._hold(account, Held(owner, budget, usd, paid))
+        with self.ledger.turn():
+            self.inherit(run, paid)
+            return self._hold(Held(owner, budget, usd, paid), run)
 
-    def _with_room(self, owner: str) -> _Account:
-        """The account of a client that may have one more run."""
-        if self.running >= self._limits.runs:
+    def inherit(self, run: str, usd: float | None) -> None:
+        """Settle what a dead worker held for a run.
+
+        Args:
+            usd: what the run has cost, all in all; None if nobody knows, so that it counts as all that it might.
+        """
+        with self.ledger.turn():
+            for orphan in self.ledger.inherit(run):
+                cost = (orphan.usd or 0.0) if usd is None else max(0.0, usd - orphan.paid)
+                self.charge(orphan.owner, cost, self._clock())
+
+    def _check_room(self, owner: str) -> None:
+        """Refuse a client that may have no further run now."""
+        if self.ledger.running() >= self._limits.runs:
             raise _too_many("the server runs as much as it may; ask again soon", _SOON, "busy")
-        account = self._accounts.setdefault(owner, _Account(None))
-        most = account.key.runs if account.key is not None else None
-        if most is not None and account.running >= most:
-            raise _too_many(f"this key may have {most} runs at once; ask again when one is over", _SOON, "runs")
-        return account
+        key = self._keys.get(owner)
+        if key is not None and key.runs is not None and self.ledger.running(owner) >= key.runs:
+            raise _too_many(f"this key may have {key.runs} runs at once; ask again when one is over", _SOON, "runs")
 
-    def _hold(self, account: _Account, held: Held) -> Held:
-        account.reserved += held.usd or 0.0
-        account.running += 1
-        self.running += 1
+    def _hold(self, held: Held, run: str) -> Held:
+        held.number = self.ledger.hold(run, held.owner, held.usd, held.paid)
         return held
 
     def settle(self, held: Held, usd: float) -> None:
@@ -196,14 +235,9 @@ class KeyRing:
         Args:
             usd: what it has cost, all in all.
         """
-        if held.settled:
-            return
-        held.settled = True
-        account = self._accounts[held.owner]
-        account.running -= 1
-        self.running -= 1
-        account.reserved -= held.usd or 0.0
-        self.charge(held.owner, max(0.0, usd - held.paid), self._clock())
+        with self.ledger.turn():
+            if self.ledger.release(held.number):
+                self.charge(held.owner, max(0.0, usd - held.paid), self._clock())
 
     def charge(self, owner: str, usd: float, at: float) -> None:
         """Count what a run of a day has cost.
@@ -211,34 +245,27 @@ class KeyRing:
         Args:
             at: when it ended, seconds since 1970.
         """
-        account = self._accounts.setdefault(owner, _Account(None))
-        self._turn(account, self._clock())
-        if int(at // _DAY) == account.day:
-            account.used += usd
+        if usd:
+            self.ledger.charge(owner, int(at // _DAY), usd)
 
-    def _turn(self, account: _Account, now: float) -> None:
-        """Begin a new day where one is over."""
-        if account.day != int(now // _DAY):
-            account.day, account.used = int(now // _DAY), 0.0
+    def _check_rate(self, key: ClientKey, now: float) -> None:
+        if key.per_minute is None:
+            return
+        begun = self.ledger.begun_since(key.name, now - _MINUTE)
+        if len(begun) >= key.per_minute:
+            wait = begun[0] + _MINUTE - now
+            raise _too_many(f"this key may begin {key.per_minute} runs a minute", wait, "rate_limit_exceeded")
 
-    def _reservation(self, account: _Account, key: ClientKey, budget: Budget, now: float) -> float | None:
+    def _reservation(self, key: ClientKey, budget: Budget, now: float) -> float | None:
         if key.usd_per_day is None:
             return None
-        self._turn(account, now)
-        left = key.usd_per_day - account.used - account.reserved
+        _, reserved, used = self.account(key.name)
+        left = key.usd_per_day - used - reserved
         if left <= 0:
             # What is reserved comes back when its run ends; what is used comes back at midnight.
-            wait = _SOON if account.reserved else _DAY - now % _DAY
+            wait = _SOON if reserved else _DAY - now % _DAY
             raise _too_many("the money of this key is used or reserved for today", wait, "insufficient_quota")
         return left if budget.usd is None else min(left, budget.usd)
-
-
-def _check_rate(account: _Account, key: ClientKey, now: float) -> None:
-    while account.begun and account.begun[0] <= now - _MINUTE:
-        account.begun.popleft()
-    if key.per_minute is not None and len(account.begun) >= key.per_minute:
-        wait = account.begun[0] + _MINUTE - now
-        raise _too_many(f"this key may begin {key.per_minute} runs a minute", wait, "rate_limit_exceeded")
 
 
 def check_preset_budgets(presets: Iterable[Preset], keys: Iterable[ClientKey]) -> None:

@@ -39,6 +39,7 @@ class McpRoutes:
             max_request_body_size=serving.settings.limits.body_bytes,
             session_idle_timeout=_IDLE_SECONDS,
             max_sessions=_SESSIONS,
+            stateless=serving.hub.ledger.shared,  # the next request of a session may come to another worker
         )
 
     def running(self) -> AbstractAsyncContextManager[None]:

@@ -32,9 +32,9 @@ from .mcp_results import refusal, result_of
 from .mcp_tasks import McpTasks, can_read_tasks, created_task
 from .mcp_tools import ASK, McpTools
 from .one_call import call_as_question
+from .request_digests import digest_of
 from .request_reader import Conversation
 from .request_record import RequestRecord
-from .run_hub import digest_of
 from .serve_settings import McpOffer, Preset
 from .served_run import ServedRun
 from .serving import Serving

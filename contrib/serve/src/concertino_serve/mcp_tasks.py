@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import mcp_types as types
-from concertino.traces.journal_lock import is_being_written
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
@@ -65,7 +64,7 @@ class McpTasks:
         moments = run.so_far()
         last = moments[-1] if moments else ""
         stop = last["stop"] if isinstance(last, dict) and last["t"] == "end" else "unfinished"
-        if (run.live is not None and not run.live.over) or is_being_written(run.trace):
+        if not run.over:
             return _task(run, "working")
         if run.request.closed and stop in ("cancelled", "unfinished"):
             return _task(run, "cancelled")
@@ -78,7 +77,7 @@ class McpTasks:
 
     async def _cancel(self, ctx: Context, params: TaskParams) -> dict[str, Any]:
         run = self._found(ctx, params)
-        if run.live is not None and not run.live.over:
+        if not run.over:
             await self._hub.cancel(run)
         return {}
 

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from .api_error import ApiError
 from .client_tools import call_key, read_tools
-from .conversation_routes import blocked, items_of
+from .conversation_routes import blocked, items_of, take_place
 from .conversation_store import KeptConversation
 from .event_stream import PING, EventStream, JsonAnswer, LateAnswer
 from .request_reader import Conversation, flag, read_messages, read_schema, refuse_fields
@@ -31,8 +31,9 @@ _MOST_TURNS = 500
 async def create(serving: Serving, request: Request) -> ASGIApp:
     """Begin a response, or join the one that the same request began."""
     run = await serving.run_of(request, "responses", partial(_read, serving))
-    if run.request.conversation:
-        serving.conversations.add(run.request.conversation, run.request.owner, run.answer_id)
+    if run.request.conversation and (refused := take_place(serving, run)) is not None:
+        await serving.hub.delete(run)
+        raise refused
     left = partial(serving.hub.left, run)
     if run.request.streams:
         return EventStream(_frames(run, -1), run_headers(run), left)
@@ -153,7 +154,7 @@ def _earlier(serving: Serving, previous: str, owner: str) -> list[dict[str, Any]
         if not previous:
             return turns
         run = serving.hub.get(previous, owner)
-        if run.live is not None:
+        if not run.over:
             raise ApiError(400, f"the response {run.id} is still under way", param="previous_response_id")
         story = run.story()
         if story.suspended and run.until is None:

@@ -1,30 +1,27 @@
 """The runs of this server: begun, joined, followed, cancelled, suspended, resumed, and continued by their clients.
 
 Invariants: a request is on disk before its run begins. Of two requests with the same digest and owner the second joins
-the run of the first, whatever has become of it meanwhile. Only who began a run sees it.
+the run of the first, whatever has become of it meanwhile, and whichever worker has it. Only who began a run sees it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from concertino import Budget, Executor, Orchestrator, RunHandle, Runs
+from concertino import Executor, Orchestrator, RunHandle, Runs
 from concertino.core.approval import Decision
 from concertino.core.errors import ConcertinoError, TraceError
-from concertino.core.known_secrets import read_secret
 from concertino.core.logs import logger_of
 from concertino.runs.orchestrator import new_run_id
 from concertino.runs.setup import RESUMABLE
 from concertino.traces.journal_lock import is_being_written
 from concertino.traces.overview import Overview
-from concertino.traces.records import first_record
-from concertino.traces.sealing import VARIABLE
 from concertino.traces.sink import SUFFIX
 from concertino.traces.store import REQUEST
 
@@ -33,16 +30,18 @@ from .call_answers import CallAnswers
 from .client_tools import pool_with
 from .key_ring import Held, KeyRing
 from .one_call import OneCall, approver_of
+from .request_digests import DIGITS, Digests
 from .request_reader import Conversation
 from .request_record import RequestRecord, record_beside
-from .run_moments import LiveRun, Moment, moments_on_disk
+from .run_locks import RunLocks, until
+from .run_moments import LiveRun, moments_on_disk
 from .serve_settings import Preset, ServeSettings
 from .served_folder import ServedFolder
 from .served_run import ServedRun
+from .trace_facts import budget_of, end_of, has_begun, usd_of
 
-_DIGITS = 16
-"""Hexadecimal digits of a digest at the end of the id of its run."""
 _MOST_KNOWN = 10_000
+_CANCEL_SECONDS = 30.0
 logger = logger_of("serve")
 
 
@@ -63,10 +62,11 @@ class RunHub:
         self.usd = 0.0
         self.stopping = False
         self._live: dict[str, tuple[LiveRun, RunHandle]] = {}
-        self._resuming: dict[str, tuple[asyncio.Lock, int]] = {}
         self._folder: ServedFolder | None = None
         self._began_with: dict[str, Preset] = {}
-        self._digests = Digests(self.runs.store.folder)
+        self.ledger = ring.ledger
+        self.locks = RunLocks(ring.ledger)
+        self._digests = Digests(self.ledger, self.runs.store.folder)
 
     def swap(self, settings: ServeSettings) -> None:
         """Serve other presets from now on. Runs keep those that they began with."""
@@ -87,13 +87,41 @@ class RunHub:
         Raises:
             ApiError: there is no room for it, or it cannot be.
         """
+        begun = self._begin(request, asked, preset, self._digests.add)
+        assert begun is not None
+        return begun
+
+    async def join_or_begin(
+        self, request: RequestRecord, asked: Conversation, preset: Preset | None = None
+    ) -> ServedRun:
+        """The run that the same request began before, or a new one.
+
+        Raises:
+            ApiError: as `join` and `begin`.
+        """
+        while True:
+            known = self._digests.find(request.digest)
+            if (joined := await self.join(request)) is not None:
+                return joined
+            if asked.blocked is not None:
+                raise asked.blocked
+            begun = self._begin(request, asked, preset, partial(self._digests.claim, instead_of=known))
+            if begun is not None:
+                return begun
+
+    def _begin(
+        self, request: RequestRecord, asked: Conversation, preset: Preset | None, note: Callable[[str], bool]
+    ) -> ServedRun | None:
+        """Begin a run, unless another worker has begun one of this request."""
         preset = (preset or self.settings.presets[request.preset]).for_request(request.side)
         leader = self._leader(preset, request)
-        held = self.ring.admit(request.owner, preset)
-        run_id = f"{new_run_id()}-{request.digest[:_DIGITS]}"
+        run_id = f"{new_run_id()}-{request.digest[:DIGITS]}"
+        with self.ledger.turn():  # whoever finds the run finds out that it is held
+            if not note(run_id):
+                return None
+            held = self.ring.admit(request.owner, preset, run_id)
         trace = self.runs.store.path_for(run_id)
         live = LiveRun(trace, tells_text=request.schema is None)
-        self._digests.add(run_id)
         try:
             trace.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             request.write(trace, new=True)
@@ -115,7 +143,7 @@ class RunHub:
             raise
         self.counts["begun", preset.name] += 1
         self._keep(run_id, live, handle, held, preset)
-        return ServedRun(run_id, trace, request, live)
+        return ServedRun(run_id, trace, request, live, self.ledger)
 
     def _forget(self, run_id: str, trace: Path) -> None:
         if not trace.exists():
@@ -148,7 +176,7 @@ class RunHub:
             self._live.pop(run_id, None)
             try:
                 live.end()
-                stop, usd = _end_of(live.moments)
+                stop, usd = end_of(live.moments)
                 if stop not in RESUMABLE:
                     self._began_with.pop(run_id, None)
                 self.counts["ended", stop] += 1
@@ -189,7 +217,7 @@ class RunHub:
         request = first.parts[part - 1] if part else first
         until = first.parts[part].after if part < len(first.parts) else None
         trace = self.runs.store.path_for(run_id)
-        return ServedRun(run_id, trace, request, live[0] if live else None, part, until)
+        return ServedRun(run_id, trace, request, live[0] if live else None, self.ledger, part, until)
 
     async def join(self, request: RequestRecord) -> ServedRun | None:
         """The run that the same request began before, under way again if it was interrupted; None if there is none.
@@ -200,6 +228,9 @@ class RunHub:
         run_id = self._digests.find(request.digest)
         if run_id is None:
             return None
+        trace = self.runs.store.path_for(run_id)
+        # Otherwise another worker begins it now, or it is to be taken over.
+        await until(lambda: run_id in self._live or has_begun(trace) or not self.ledger.is_held(run_id))
         try:
             known = self.get(run_id, request.owner)
         except ApiError:
@@ -208,7 +239,7 @@ class RunHub:
             return None
         if known.request.body_digest != request.body_digest:
             raise ApiError(409, "this idempotency key came with another body before; give another key", code="conflict")
-        if known.live is None and not _has_begun(known.trace):
+        if known.live is None and not has_begun(known.trace):
             return None  # the server was killed before the first record
         # How the client reads it may differ: a stream was broken, and the whole is asked for.
         asked = replace(known.request, streams=request.streams, usage=request.usage)
@@ -218,7 +249,7 @@ class RunHub:
 
     async def resume(self, run: ServedRun) -> ServedRun:
         """Continue an interrupted run; one that is over, or goes on elsewhere, stays as it is."""
-        async with self._alone(run.id):
+        async with self.locks.alone(run.id):
             try:
                 first = RequestRecord.read(run.trace)
                 if run.id not in self._live and self._is_due(run.id, first):
@@ -230,25 +261,13 @@ class RunHub:
 
     def _is_due(self, run_id: str, first: RequestRecord) -> bool:
         """Whether a run continues without anything new from its client."""
+        if self.ledger.is_held_elsewhere(run_id):
+            return False
         info = self.runs.get(run_id)
         if info.state == "suspended" and first.parts:
             # The server was killed between the client's request and its first record.
             return self._served(run_id, first, len(first.parts)).story().place == first.latest.after
         return info.state == "interrupted"
-
-    @contextlib.asynccontextmanager
-    async def _alone(self, run_id: str) -> AsyncIterator[None]:
-        """Nothing else resumes the run meanwhile."""
-        lock, waiting = self._resuming.get(run_id, (asyncio.Lock(), 0))
-        self._resuming[run_id] = lock, waiting + 1
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, waiting = self._resuming[run_id]
-            self._resuming[run_id] = lock, waiting - 1
-            if waiting == 1:
-                del self._resuming[run_id]
 
     async def go_on(self, request: RequestRecord, answers: CallAnswers) -> ServedRun:
         """Continue a suspended run with what its calls waited for, or join the part that the same answers began.
@@ -257,7 +276,7 @@ class RunHub:
             ApiError: the run is not known, its calls do not wait, or there is no room for it.
         """
         known = self.get(answers.run_id, request.owner)
-        async with self._alone(known.id):
+        async with self.locks.alone(known.id):
             first = RequestRecord.read(known.trace)
             part = _part_of(first, answers)
             if not part:
@@ -302,13 +321,13 @@ class RunHub:
             raise TraceError(f"the preset {first.preset!r} is not served any more")
         preset = preset.for_request(first.side)
         trace, latest = self.runs.store.path_for(run_id), first.latest
-        budget = Budget(**first_record(trace).get("setup", {}).get("budget", {}))
+        budget = budget_of(trace)
         live = LiveRun(trace, tells_text=first.schema is None)
-        paid = _end_of(live.moments)[1]
+        paid = end_of(live.moments)[1]
         held = (
-            self.ring.admit_again(first.owner, budget, paid)
+            self.ring.admit_again(first.owner, budget, paid, run_id)
             if asked
-            else self.ring.take_back(first.owner, budget, paid)
+            else self.ring.take_back(first.owner, budget, paid, run_id)
         )
         try:
             replace(first, closed=False).write(trace)
@@ -336,17 +355,23 @@ class RunHub:
 
     async def cancel(self, run: ServedRun) -> None:
         """Stop a run for its client; no start of the server resumes it."""
-        replace(RequestRecord.read(run.trace), closed=True).write(run.trace)
+        async with self.locks.alone(run.id):
+            replace(RequestRecord.read(run.trace), closed=True).write(run.trace)
         if run.id in self._live:
             await self._live[run.id][1].cancel()
-        elif is_being_written(run.trace):
-            await self.runs.cancel(run.id)
+        elif run.elsewhere:
+            await self.runs.cancel(run.id, timeout=_CANCEL_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                # Its worker counts what it has cost, or another one takes it over.
+                await asyncio.wait_for(until(lambda: not run.elsewhere), _CANCEL_SECONDS)
 
     async def left(self, run: ServedRun) -> None:
         """A client does not read a run any more: cancel it if nobody else does and nothing else was set."""
         preset = self._began_with.get(run.id)
         if self.stopping or run.request.background or run.live is None or run.live.over or run.live.readers:
             return
+        if self.ledger.is_read(run.id):
+            return  # through another worker
         if preset is None or preset.on_disconnect == "cancel":
             await self.cancel(run)
 
@@ -359,7 +384,7 @@ class RunHub:
 
     # -- the server's own life -------------------------------------------------------------------------------------
 
-    def take_folder(self) -> None:
+    def take_folder(self) -> ServedFolder:
         """Have the folder to oneself; `open` does it too.
 
         Raises:
@@ -367,6 +392,7 @@ class RunHub:
         """
         if self._folder is None:
             self._folder = ServedFolder(self.runs.store.folder)
+        return self._folder
 
     async def open(self) -> int:
         """Know the runs of the folder, and resume those that were interrupted and that a client may still read.
@@ -377,29 +403,63 @@ class RunHub:
         Raises:
             UsageError: another server has the folder.
         """
-        self.take_folder()
-        resumed = 0
+        if not self.ledger.shared:
+            self.take_folder()
+            self.look_through()
+        return await self.adopt()
+
+    def look_through(self) -> None:
+        """Know the runs of the folder. Those that are to be resumed are left for whoever adopts them."""
         for path in sorted(self.runs.store.folder.glob(f"*{SUFFIX}{REQUEST}")):
             run_id = path.name.removesuffix(f"{SUFFIX}{REQUEST}")
             trace = self.runs.store.path_for(run_id)
-            if not trace.exists() or not (_has_begun(trace) or is_being_written(trace)):
+            if not trace.exists() or not (has_begun(trace) or is_being_written(trace)):
                 # The server was killed before the run began, and the client may have asked again: of two runs of one
                 # request only the one that began may be found.
                 self.runs.store.delete(run_id)
                 continue
             try:
-                request = RequestRecord.read(trace)
-                self._digests.add(run_id)
-                info = self.runs.get(run_id)
+                self._look_at(run_id, trace)
             except TraceError as error:
                 logger.warning("%s", error)
-                continue
-            due = request.goes_on and self._is_due(run_id, request)
-            paid = _end_of(moments_on_disk(trace))[1] if due else float(info.usage.get("usd", 0.0))
-            self.ring.charge(request.owner, paid, trace.stat().st_mtime)
-            if due:
-                resumed += (await self.resume(self._served(run_id, request))).live is not None
-        return resumed
+        self.ledger.abandon(self.ledger.worker)
+
+    def _look_at(self, run_id: str, trace: Path) -> None:
+        request = RequestRecord.read(trace)
+        self._digests.add(run_id)
+        due = request.goes_on and self._is_due(run_id, request)
+        usage = {} if due else self.runs.get(run_id).usage
+        paid = end_of(moments_on_disk(trace))[1] if due else float(usage.get("usd", 0.0))
+        self.ring.charge(request.owner, paid, trace.stat().st_mtime)
+        if due:
+            self.ring.take_back(request.owner, budget_of(trace), paid, run_id)
+
+    async def adopt(self) -> int:
+        """Resume the runs of workers that have died, and those that an earlier server has left.
+
+        Returns:
+            How many were resumed here.
+        """
+        return sum([await self._adopt(run_id) for run_id in self.ledger.orphans()])
+
+    async def _adopt(self, run_id: str) -> bool:
+        trace = self.runs.store.path_for(run_id)
+        async with self.locks.alone(run_id):
+            if run_id in self._live or self.ledger.is_held_elsewhere(run_id):
+                return False  # another worker was quicker
+            if not has_begun(trace):
+                self.runs.store.delete(run_id)
+                self._digests.forget(run_id)
+                self.ring.inherit(run_id, 0.0)
+                return False
+            try:
+                request = RequestRecord.read(trace)
+                if request.goes_on and self._is_due(run_id, request):
+                    await self._resume(run_id, request)
+            except (ConcertinoError, OSError) as error:
+                logger.warning("%s cannot be resumed: %s", run_id, error)
+            self.ring.inherit(run_id, usd_of(trace))  # what is held no more by now, if it was resumed
+            return run_id in self._live
 
     async def close(self, *, for_good: bool = False) -> None:
         """Suspend what still runs: it continues at the next start.
@@ -425,72 +485,9 @@ class RunHub:
         return len(self._live)
 
 
-class Digests:
-    """The runs by what was asked: the newest in memory, the others by their names in the folder.
-
-    Args:
-        folder: of the traces.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._known: dict[str, str] = {}
-        self._dropped = False
-
-    def add(self, run_id: str) -> None:
-        """Know a run."""
-        self._known[run_id[-_DIGITS:]] = run_id
-        if len(self._known) > _MOST_KNOWN:
-            del self._known[next(iter(self._known))]
-            self._dropped = True
-
-    def forget(self, run_id: str) -> None:
-        """Know a run no more."""
-        self._known.pop(run_id[-_DIGITS:], None)
-
-    def find(self, digest: str) -> str | None:
-        """The id of the newest run of a digest."""
-        end = digest[:_DIGITS]
-        if end in self._known or not self._dropped:
-            return self._known.get(end)
-        names = sorted(path.name for path in self._folder.glob(f"*-{end}{SUFFIX}"))
-        return names[-1].removesuffix(SUFFIX) if names else None
-
-
-def digest_of(*parts: str | bytes) -> str:
-    """What tells whether two requests are the same.
-
-    Its beginning is part of the name of the trace. Where traces are sealed it is made with the key, so that nobody can
-    guess a request and find out that it was made.
-    """
-    found = hashlib.sha256()
-    for part in (read_secret(VARIABLE), *parts):
-        data = part.encode() if isinstance(part, str) else part
-        found.update(len(data).to_bytes(8, "big") + data)
-    return found.hexdigest()
-
-
-def _has_begun(trace: Path) -> bool:
-    """Whether there is a record behind the header; one that cannot be read, for it is sealed, is one too."""
-    try:
-        with trace.open("rb") as file:
-            file.readline()
-            return file.readline().endswith(b"\n")
-    except OSError:
-        return False
-
-
 def _part_of(first: RequestRecord, answers: CallAnswers) -> int:
     """The part that some answers have begun; 0 if there is none."""
     for number, part in enumerate(first.parts, 1):
         if (part.given, part.decided) == (answers.given, answers.decided):
             return number
     return 0
-
-
-def _end_of(moments: list[Moment]) -> tuple[str, float]:
-    """Why the run ended last, and what it had cost by then."""
-    for moment in reversed(moments):
-        if isinstance(moment, dict) and moment["t"] == "end":
-            return moment["stop"], float(moment["usage"].get("usd", 0.0))
-    return "unfinished", 0.0

@@ -7,7 +7,7 @@ Whatever is told lies on the disk before. A trace is read when somebody wants to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from concertino.core.events import (
 )
 from concertino.traces import TraceTail
 
-from .told_text import ToldText, pieces_told
+from .told_text import ToldTail, ToldText, pieces_told
 
 Moment = dict[str, Any] | str
 """A record of the trace, or a piece of the answer."""
@@ -112,7 +112,7 @@ class LiveRun:
             self._told.close()
             self._wake()
 
-    async def follow(self, heartbeat: float) -> AsyncIterator[list[Moment]]:
+    async def follow(self, heartbeat: float) -> AsyncGenerator[list[Moment]]:
         """The moments so far, then each as it comes, until the run is over; an empty list for a pause of that length.
 
         Args:
@@ -195,14 +195,44 @@ class Speech:
         return text
 
 
+class MomentTail:
+    """The moments of a run that is not under way in this process, as its files grow."""
+
+    def __init__(self, trace: Path) -> None:
+        self._trace = trace
+        self._records = TraceTail(trace)
+        self._told = ToldTail(trace)
+        self._pieces: list[tuple[int, str]] = []
+        self._place = 0
+
+    def news(self) -> list[Moment]:
+        """The moments since the last look.
+
+        Raises:
+            TraceError: the trace is missing or damaged.
+        """
+        # The records first: what was told before the last of them is in its file by now.
+        records = list(self._records.news())
+        self._pieces += self._told.news()
+        found: list[Moment] = [piece for n, piece in self._pieces if n <= self._place]
+        later = [piece for piece in self._pieces if piece[0] > self._place]
+        for each in merged(iter(records), later):
+            if isinstance(each, str):
+                found.append(each)
+            elif _shown(each):
+                found.append(_slim(each))
+        self._place = records[-1]["n"] if records else self._place
+        self._pieces = [piece for piece in later if piece[0] > self._place]
+        return found
+
+
 def moments_on_disk(trace: Path) -> list[Moment]:
-    """The moments of a run that no process of this server runs now.
+    """The moments of a run so far.
 
     Raises:
         TraceError: the trace is missing or damaged.
     """
-    found = merged(TraceTail(trace).news(), list(pieces_told(trace)))
-    return [each if isinstance(each, str) else _slim(each) for each in found if isinstance(each, str) or _shown(each)]
+    return MomentTail(trace).news()
 
 
 def merged(records: Iterator[dict[str, Any]], pieces: list[tuple[int, str]]) -> Iterator[Moment]:

@@ -90,23 +90,46 @@ class SealedLines:
         os.close(self._fd)
 
 
+class LineTail:
+    """The whole lines of a file as it grows; none where there is no file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seal: Seal | None = None
+        self._offset = 0
+        self._number = 0
+
+    def news(self) -> Iterator[bytes]:
+        """The lines since the last look.
+
+        Raises:
+            TraceError: its key is missing, or a line was changed.
+        """
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except FileNotFoundError:
+            return
+        lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
+        if lines and self._offset == 0:
+            self._seal = _seal(self._path, data)
+        for line in lines:
+            if self._seal is None:
+                yield line
+            elif self._number:
+                yield _opened(self._path, self._seal, line, self._number)
+            self._offset += len(line)
+            self._number += 1
+
+
 def read_lines(path: Path) -> Iterator[bytes]:
     """The whole lines of a file, none where there is no file.
 
     Raises:
         TraceError: its key is missing, or a line was changed.
     """
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return
-    lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
-    seal = _seal(path, data) if lines else None
-    if seal is None:
-        yield from lines
-        return
-    for number, line in enumerate(lines[1:], 1):
-        yield _opened(path, seal, line, number)
+    return LineTail(path).news()
 
 
 def cut_torn_line(path: Path) -> None:

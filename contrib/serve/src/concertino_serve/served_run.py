@@ -6,19 +6,21 @@ Invariant: the moments of a part are the same whenever they are read, whatever t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from concertino.traces.journal_lock import is_being_written
 
 from .request_record import RequestRecord
-from .run_moments import LiveRun, Moment, moments_on_disk
+from .run_ledger import RunLedger
+from .run_moments import LiveRun, Moment, MomentTail, moments_on_disk
 from .run_story import RunStory
 
 HEARTBEAT = 10.0
 """Seconds without news after which a stream sends a sign of life."""
-_LOOK = 0.2
+_LOOK = 0.05
 """Seconds between looks at a run of another process."""
 
 
@@ -28,6 +30,7 @@ class ServedRun:
 
     Attributes:
         live: it while it is under way here; None if it is not.
+        ledger: tells whether it is under way in another worker.
         part: 0 for what the first request began, then those with which it went on.
         until: the number of the record that ends an earlier part; None for the last part.
     """
@@ -36,6 +39,7 @@ class ServedRun:
     trace: Path
     request: RequestRecord
     live: LiveRun | None
+    ledger: RunLedger
     part: int = 0
     until: int | None = None
 
@@ -46,24 +50,42 @@ class ServedRun:
 
     @property
     def over(self) -> bool:
-        """Whether it is no longer under way here."""
-        return self.until is not None or self.live is None or self.live.over
+        """Whether it is no longer under way, here or elsewhere."""
+        if self.until is not None:
+            return True
+        return self.live.over if self.live is not None else not self.elsewhere
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another process has it under way, or takes it over from one that has died."""
+        return self.live is None and (self.ledger.is_held(self.id) or is_being_written(self.trace))
 
     async def follow(self, heartbeat: float = HEARTBEAT) -> AsyncIterator[list[Moment]]:
         """Its moments from the beginning; an empty list where nothing happens for a while."""
-        if self.live is not None:
-            async for news in self.live.follow(heartbeat):
+        told = self.live.follow(heartbeat) if self.live is not None else self._followed(heartbeat)
+        async with contextlib.aclosing(told):
+            async for news in told:
                 mine = self._mine(news)
                 yield mine
                 if len(mine) < len(news):
                     return
-            return
-        while self.until is None:
-            if not is_being_written(self.trace):
-                break
-            await asyncio.sleep(_LOOK)  # another process runs it
-            yield []
-        yield self._mine(moments_on_disk(self.trace))
+
+    async def _followed(self, heartbeat: float) -> AsyncGenerator[list[Moment]]:
+        """The moments of a run that is not under way here, as they come to its files."""
+        tail, quiet = MomentTail(self.trace), 0.0
+        with self.ledger.reading(self.id):
+            while True:
+                going = not self.over  # asked before reading: what was written by then is still given
+                if news := tail.news():
+                    quiet = 0.0
+                    yield news
+                if not going:
+                    return
+                if quiet >= heartbeat:
+                    quiet = 0.0
+                    yield []
+                await asyncio.sleep(_LOOK)
+                quiet += _LOOK
 
     async def moments(self) -> list[Moment]:
         """All of them, once it is over."""
@@ -71,10 +93,7 @@ class ServedRun:
             if self.until is None:
                 await self.live.until_over()
             return self._mine(self.live.moments)
-        found: list[Moment] = []
-        async for news in replace(self, live=None).follow():
-            found = news
-        return found
+        return [moment async for news in self.follow() for moment in news]
 
     def so_far(self) -> list[Moment]:
         """Those that there are now."""

@@ -21,9 +21,10 @@ from .api_error import ApiError
 from .conversation_store import ConversationStore
 from .gate import read_body
 from .key_ring import KeyRing
+from .request_digests import digest_of
 from .request_reader import Conversation
 from .request_record import Protocol, RequestRecord
-from .run_hub import RunHub, digest_of
+from .run_hub import RunHub
 from .serve_settings import Preset, ServeSettings
 from .served_run import ServedRun
 
@@ -53,7 +54,7 @@ class Serving:
     @cached_property
     def conversations(self) -> ConversationStore:
         """What clients keep beside their runs."""
-        return ConversationStore(self.hub.runs.store.folder)
+        return ConversationStore(self.hub.runs.store.folder, self.hub.ledger)
 
     def owner(self, request: Request) -> str:
         """The client of a request.
@@ -102,16 +103,11 @@ class Serving:
         )
         if asked.answers is not None:
             return await self.hub.go_on(record, asked.answers)
-        joined = await self._joined(request, record, bool(key))
-        if joined is None and asked.blocked is not None:
+        if key or request.headers.get("x-stainless-retry-count", "0") not in ("", "0"):
+            return await self.hub.join_or_begin(record, asked, preset)
+        if asked.blocked is not None:
             raise asked.blocked
-        return joined or await self.hub.begin(record, asked, preset)
-
-    async def _joined(self, request: Request, record: RequestRecord, named: bool) -> ServedRun | None:
-        count = request.headers.get("x-stainless-retry-count", "0")
-        if not named and count in ("", "0"):
-            return None
-        return await self.hub.join(record)
+        return await self.hub.begin(record, asked, preset)
 
 
 def run_headers(run: ServedRun) -> dict[str, str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from concertino.traces.store import TOLD
 
-from .sealed_file import SealedLines, read_lines
+from .sealed_file import LineTail, SealedLines
 
 
 class ToldText:
@@ -52,12 +52,31 @@ def told_beside(trace: Path) -> Path:
     return trace.with_name(trace.name + TOLD)
 
 
+class ToldTail:
+    """The pieces of one run as they are told, each with the number of the record after which it was told.
+
+    Args:
+        trace: of the run.
+    """
+
+    def __init__(self, trace: Path) -> None:
+        self._lines = LineTail(told_beside(trace))
+
+    def news(self) -> Iterator[tuple[int, str]]:
+        """The pieces since the last look.
+
+        Raises:
+            TraceError: the file is sealed with another key, or was changed.
+        """
+        for line in self._lines.news():
+            piece = json.loads(line)
+            yield piece["n"], piece["text"]
+
+
 def pieces_told(trace: Path) -> Iterator[tuple[int, str]]:
-    """The pieces, each with the number of the record after which it was told.
+    """The pieces so far.
 
     Raises:
-        TraceError: the file is sealed with another key, or was changed.
+        TraceError: as `ToldTail.news`.
     """
-    for line in read_lines(told_beside(trace)):
-        piece = json.loads(line)
-        yield piece["n"], piece["text"]
+    return ToldTail(trace).news()

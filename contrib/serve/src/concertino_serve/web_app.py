@@ -17,6 +17,7 @@ run.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.util import find_spec
@@ -37,12 +38,15 @@ from .event_stream import JsonAnswer
 from .gate import LOOPBACK, Gate
 from .key_ring import KeyRing, check_preset_budgets
 from .run_hub import RunHub
+from .run_ledger import RunLedger
 from .serve_settings import ServeSettings
-from .server_metrics import metrics_text
+from .server_metrics import metrics_text, publish_counts
 from .serving import Serving
 from .settings_reload import SettingsReload
 from .view_routes import BASE, ViewRoutes
 
+_LOOK = 0.5
+"""Seconds between two looks for runs of dead workers."""
 logger = logger_of("serve")
 _Endpoint = Callable[[Serving, Request], Awaitable[ASGIApp]]
 
@@ -55,18 +59,23 @@ class Application(NamedTuple):
 
 
 def application_of(
-    settings: ServeSettings, hosts: tuple[str, ...] = LOOPBACK, *, reload_by_signal: bool = False
+    settings: ServeSettings,
+    hosts: tuple[str, ...] = LOOPBACK,
+    *,
+    reload_by_signal: bool = False,
+    ledger: RunLedger | None = None,
 ) -> Application:
     """The server of some settings.
 
     Args:
         hosts: names under which it may be asked, beside those of the settings.
         reload_by_signal: SIGHUP reads the settings file again, as a change of it does.
+        ledger: that it shares with other workers; by default there are none.
 
     Raises:
         UsageError: presets and keys do not fit together.
     """
-    serving = serving_of(settings)
+    serving = serving_of(settings, ledger)
     mcp = None
     if settings.mcp is not None:
         require_mcp()
@@ -112,6 +121,7 @@ def application_of(
         try:
             async with (
                 _reloading(serving, reload_by_signal),
+                _keeping_up(serving),
                 mcp.running() if mcp is not None else contextlib.nullcontext(),
             ):
                 yield
@@ -128,14 +138,43 @@ def _reloading(serving: Serving, by_signal: bool) -> contextlib.AbstractAsyncCon
     return SettingsReload(serving, files[0]).watching(by_signal=by_signal) if files else contextlib.nullcontext()
 
 
-def serving_of(settings: ServeSettings) -> Serving:
+@contextlib.asynccontextmanager
+async def _keeping_up(serving: Serving) -> AsyncIterator[None]:
+    """While the block lasts, do a worker's part for the others."""
+    if not serving.hub.ledger.shared:
+        yield
+        return
+
+    async def keep_up() -> None:
+        while True:
+            try:
+                publish_counts(serving)
+                if adopted := await serving.hub.adopt():
+                    logger.warning("%s runs of a worker that has died were resumed", adopted)
+            except Exception:  # a full disk, say: the next look may do better
+                logger.exception("runs of dead workers were not looked at")
+            await asyncio.sleep(_LOOK)
+
+    task = asyncio.create_task(keep_up())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        publish_counts(serving)
+
+
+def serving_of(settings: ServeSettings, ledger: RunLedger | None = None) -> Serving:
     """What a server of some settings is made of.
+
+    Args:
+        ledger: that it shares with other workers.
 
     Raises:
         UsageError: presets and keys do not fit together.
     """
     check_preset_budgets(settings.presets.values(), settings.keys)
-    ring = KeyRing(settings.keys, settings.limits)
+    ring = KeyRing(settings.keys, settings.limits, ledger=ledger)
     return Serving(ring, RunHub(settings, ring))
 
 
