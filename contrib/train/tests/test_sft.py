@@ -144,6 +144,30 @@ def test_the_loss_is_that_of_the_trained_tokens_alone(tmp_path: Path) -> None:
     assert taught(tmp_path, rows, student, steps=1).losses[1] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize("batch", [8, 7], ids=["several passes", "one uneven pass"])
+def test_packed_conversations_teach_what_padded_ones_do(tmp_path: Path, batch: int) -> None:
+    plan = {"steps": 3, "batch": batch, "micro_batch": 4 if batch == 8 else 7, "max_grad_norm": 0.0}
+    students = [model(), model()]
+    norms: list[list[float]] = [[], []]
+    apart, packed = (
+        taught(
+            tmp_path / str(number),
+            student=students[number],
+            packing=bool(number),
+            on_progress=lambda told, found=norms[number]: found.append(told.grad_norm),
+            **plan,
+        )
+        for number in range(2)
+    )
+    assert packed.padding == 0.0 < apart.padding
+    assert list(packed.losses.values()) == pytest.approx(list(apart.losses.values()), abs=1e-5)
+    assert norms[1] == pytest.approx(norms[0], abs=1e-5)
+    for one, other in zip(students[0].parameters(), students[1].parameters(), strict=True):
+        # In the mean: where a gradient is nearly 0, the optimiser makes a whole step of its last digit.
+        assert float((one - other).detach().abs().mean()) <= 1e-5
+    assert packed.losses[3] < packed.losses[1]
+
+
 @pytest.mark.slow
 def test_labels_of_context_change_nothing(tmp_path: Path) -> None:
     """Other ids at untrained places behind the last trained one would matter to nobody; labels are as they are."""
