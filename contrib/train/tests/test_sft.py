@@ -168,6 +168,36 @@ def test_packed_conversations_teach_what_padded_ones_do(tmp_path: Path, batch: i
     assert packed.losses[3] < packed.losses[1]
 
 
+@pytest.mark.parametrize("packing", [False, True], ids=["padded", "packed"])
+def test_a_micro_batch_that_the_memory_cannot_hold_is_computed_in_parts(
+    tmp_path: Path, packing: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    import torch
+    from concertino_train.sft.accumulation import AccumulatedSteps
+
+    plan = {"steps": 2, "batch": 8, "micro_batch": 4, "packing": packing}
+    students, tried = [model(), model()], list[int]()
+    plain = taught(tmp_path / "plain", student=students[0], **plan)
+    whole = AccumulatedSteps.compute_loss
+
+    def compute(self: Any, network: Any, inputs: Any, *more: Any, **named: Any) -> Any:
+        tried.append(len(inputs["labels"]))
+        found = whole(self, network, inputs, *more, **named)
+        if tried[-1] > 2 and len(tried) == 2:  # in the second micro-batch: gradients of the first one are there
+            found.backward()
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AccumulatedSteps, "compute_loss", compute)
+        halved = taught(tmp_path / "halved", student=students[1], **plan)
+    assert tried == [4, 4, *[2] * 4, *[2] * 4]
+    assert "trainer.sft.micro_batch=2" in caplog.text
+    assert list(halved.losses.values()) == pytest.approx(list(plain.losses.values()), abs=1e-5)
+    for one, other in zip(students[0].parameters(), students[1].parameters(), strict=True):
+        assert float((one - other).detach().abs().mean()) <= 1e-5
+
+
 @pytest.mark.slow
 def test_labels_of_context_change_nothing(tmp_path: Path) -> None:
     """Other ids at untrained places behind the last trained one would matter to nobody; labels are as they are."""
