@@ -378,16 +378,17 @@ def _card(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -> s
 
 
 _PYTHON = """import json
+from pathlib import Path
 import concertino as ct
 import concertino_local
 from concertino.strategies import strategy_by_name
 {imported}
-told = json.load(open("strategy.json"))
+told = json.loads(Path("strategy.json").read_text())
 strategy = strategy_by_name(told["name"]).from_json(told)
 leader = ct.Orchestrator(concertino_local.model("it", path="."), strategy{arrange})
 pool = {pool}
 run = leader.run_sync(question, pool=pool)"""
-_ARRANGE = ', arrange=ct.Shortlist.parse(json.load(open("shortlist.json")))'
+_ARRANGE = ', arrange=ct.Shortlist.parse(json.loads(Path("shortlist.json").read_text()))'
 
 
 def _pool_told(config: TrainConfig | None) -> list[str]:
@@ -396,8 +397,8 @@ def _pool_told(config: TrainConfig | None) -> list[str]:
         return ["Name the members that it leads in `pool.toml`; then, in this folder:"]
     return [
         f"It was trained with the pool that the function `{_maker(config.pool.make)}` makes. No pool file can name "
-        "such members: use them from Python, as below. To lead others on the command line, name them in `pool.toml`; then, "
-        "in this folder:"
+        "such members: use them from Python, as below. To lead others on the command line, name them in `pool.toml`; "
+        "then, in this folder:"
     ]
 
 
