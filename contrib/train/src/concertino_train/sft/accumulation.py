@@ -16,7 +16,7 @@ from concertino_train.micro_batch import MicroBatch
 from concertino_train.trainer.row_packing import packed
 
 if TYPE_CHECKING:
-    from trl import SFTTrainer as _Base
+    from trl.trainer.sft_trainer import SFTTrainer as _Base
 else:
     # A mixin: the real base is the trainer that stands behind it.
     _Base = object
@@ -51,7 +51,7 @@ class AccumulatedSteps(_Base):
                         "this transformers does not count the tokens of a step; take a smaller micro_batch"
                     )
                 # Each is divided by the tokens of the whole step, so they add up.
-                loss = sum(compute(model, part, num_items_in_batch) for part in parts)
+                loss: Tensor = sum(compute(model, part, num_items_in_batch) for part in parts)
             return loss
 
         def undo() -> None:

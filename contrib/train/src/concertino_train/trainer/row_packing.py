@@ -17,7 +17,7 @@ from concertino import UsageError
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from trl import GRPOTrainer as _Base
+    from trl.trainer.grpo_trainer import GRPOTrainer as _Base
 else:
     # A mixin: the real base is the trainer that stands behind it.
     _Base = object
