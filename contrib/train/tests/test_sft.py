@@ -175,9 +175,10 @@ def test_a_micro_batch_that_the_memory_cannot_hold_is_computed_in_parts(
     import torch
     from concertino_train.sft.accumulation import AccumulatedSteps
 
-    plan = {"steps": 2, "batch": 8, "micro_batch": 4, "packing": packing}
+    plan = {"steps": 2, "batch": 8, "micro_batch": 4, "packing": packing, "max_grad_norm": 0.0}
     students, tried = [model(), model()], list[int]()
-    plain = taught(tmp_path / "plain", student=students[0], **plan)
+    seen: list[Any] = []
+    plain = taught(tmp_path / "plain", student=students[0], on_progress=seen.append, **plan)
     whole = AccumulatedSteps.compute_loss
 
     def compute(self: Any, network: Any, inputs: Any, *more: Any, **named: Any) -> Any:
@@ -190,9 +191,11 @@ def test_a_micro_batch_that_the_memory_cannot_hold_is_computed_in_parts(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(AccumulatedSteps, "compute_loss", compute)
-        halved = taught(tmp_path / "halved", student=students[1], **plan)
+        halved = taught(tmp_path / "halved", student=students[1], on_progress=seen.append, **plan)
     assert tried == [4, 4, *[2] * 4, *[2] * 4]
     assert "trainer.sft.micro_batch=2" in caplog.text
+    # The optimiser would hide a gradient that was counted twice: its steps do not depend on the size.
+    assert [each.grad_norm for each in seen[2:]] == pytest.approx([each.grad_norm for each in seen[:2]], abs=1e-5)
     assert list(halved.losses.values()) == pytest.approx(list(plain.losses.values()), abs=1e-5)
     for one, other in zip(students[0].parameters(), students[1].parameters(), strict=True):
         assert float((one - other).detach().abs().mean()) <= 1e-5
