@@ -57,9 +57,10 @@ class MicroBatch:
         self.rows = rows
         self._setting, self._ranks, self._told = setting, ranks, False
         shape = model.config.get_text_config()
-        layers, hidden = getattr(shape, "num_hidden_layers", None), getattr(shape, "hidden_size", None)
-        known = layers is not None and hidden is not None
-        self._each = activation_bytes(layers, hidden, 2 if bfloat16 else 4, again=again) if known else None
+        layers: int | None = getattr(shape, "num_hidden_layers", None)
+        hidden: int | None = getattr(shape, "hidden_size", None)
+        size = 2 if bfloat16 else 4
+        self._each = activation_bytes(layers, hidden, size, again=again) if layers and hidden else None
 
     def estimated(self, tokens: int, device: torch.device) -> int:
         """Rows that have room by the estimate, one or more; `rows` where nobody knows.
