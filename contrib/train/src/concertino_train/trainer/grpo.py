@@ -154,7 +154,7 @@ class OrchestratorGRPOTrainer(PackedScoring, ShardedTraining, GRPOTrainer):
             algorithm.micro_batch,
             "trainer.rl.micro_batch",
             model=model,
-            bfloat16=arguments.bf16,
+            bfloat16=bool(arguments.bf16),
             again=algorithm.gradient_checkpointing,
             ranks=ranks,
         )
