@@ -144,6 +144,63 @@ def test_the_loss_is_that_of_the_trained_tokens_alone(tmp_path: Path) -> None:
     assert taught(tmp_path, rows, student, steps=1).losses[1] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize("batch", [8, 7], ids=["several passes", "one uneven pass"])
+def test_packed_conversations_teach_what_padded_ones_do(tmp_path: Path, batch: int) -> None:
+    plan = {"steps": 3, "batch": batch, "micro_batch": 4 if batch == 8 else 7, "max_grad_norm": 0.0}
+    students = [model(), model()]
+    norms: list[list[float]] = [[], []]
+    apart, packed = (
+        taught(
+            tmp_path / str(number),
+            student=students[number],
+            packing=bool(number),
+            on_progress=lambda told, found=norms[number]: found.append(told.grad_norm),
+            **plan,
+        )
+        for number in range(2)
+    )
+    assert packed.padding == 0.0 < apart.padding
+    assert list(packed.losses.values()) == pytest.approx(list(apart.losses.values()), abs=1e-5)
+    assert norms[1] == pytest.approx(norms[0], abs=1e-5)
+    for one, other in zip(students[0].parameters(), students[1].parameters(), strict=True):
+        # In the mean: where a gradient is nearly 0, the optimiser makes a whole step of its last digit.
+        assert float((one - other).detach().abs().mean()) <= 1e-5
+    assert packed.losses[3] < packed.losses[1]
+
+
+@pytest.mark.parametrize("packing", [False, True], ids=["padded", "packed"])
+def test_a_micro_batch_that_the_memory_cannot_hold_is_computed_in_parts(
+    tmp_path: Path, packing: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    import torch
+    from concertino_train.sft.accumulation import AccumulatedSteps
+
+    plan = {"steps": 2, "batch": 8, "micro_batch": 4, "packing": packing, "max_grad_norm": 0.0}
+    students, tried = [model(), model()], list[int]()
+    seen: list[Any] = []
+    plain = taught(tmp_path / "plain", student=students[0], on_progress=seen.append, **plan)
+    whole = AccumulatedSteps.compute_loss
+
+    def compute(self: Any, network: Any, inputs: Any, *more: Any, **named: Any) -> Any:
+        tried.append(len(inputs["labels"]))
+        found = whole(self, network, inputs, *more, **named)
+        if tried[-1] > 2 and len(tried) == 2:  # in the second micro-batch: gradients of the first one are there
+            found.backward()
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AccumulatedSteps, "compute_loss", compute)
+        halved = taught(tmp_path / "halved", student=students[1], on_progress=seen.append, **plan)
+    assert tried == [4, 4, *[2] * 4, *[2] * 4]
+    assert "trainer.sft.micro_batch=2" in caplog.text
+    # The optimiser would hide a gradient that was counted twice: its steps do not depend on the size.
+    assert [each.grad_norm for each in seen[2:]] == pytest.approx([each.grad_norm for each in seen[:2]], abs=1e-5)
+    assert list(halved.losses.values()) == pytest.approx(list(plain.losses.values()), abs=1e-5)
+    for one, other in zip(students[0].parameters(), students[1].parameters(), strict=True):
+        assert float((one - other).detach().abs().mean()) <= 1e-5
+
+
 @pytest.mark.slow
 def test_labels_of_context_change_nothing(tmp_path: Path) -> None:
     """Other ids at untrained places behind the last trained one would matter to nobody; labels are as they are."""

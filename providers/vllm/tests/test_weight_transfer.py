@@ -236,6 +236,29 @@ async def test_tensors_that_are_not_the_served_models_are_refused_before_anythin
         assert await calls(server) == []
 
 
+def mutated(how: str) -> dict[str, Any]:
+    """A state that something went wrong with on its way."""
+    given = state(1.0)
+    if how == "cut short":
+        given["embed.weight"] = given["embed.weight"][:4]
+    elif how == "turned":
+        given["layer.weight"] = given["layer.weight"].T
+    elif how == "two swapped":
+        given["layer.weight"], given["embed.weight"] = given["embed.weight"], given["layer.weight"]
+    elif how == "one missing":
+        del given["norm.weight"]
+    return given
+
+
+@pytest.mark.parametrize("way", [*WAYS, "folder"])
+@pytest.mark.parametrize("how", ["cut short", "turned", "two swapped", "one missing"])
+def test_a_state_that_was_changed_on_its_way_is_refused_whichever_way_it_would_go(
+    way: str, how: str, served: Path
+) -> None:
+    with pytest.raises(UsageError, match=r"(embed|layer)\.weight has the shape|norm\.weight is missing"):
+        outgoing(mutated(how), served, "bfloat16" if way == "ipc" else "")
+
+
 # -- a step fails --------------------------------------------------------------------------------------------
 
 HOW = ("dies", "stalls", "refuses", "raves")

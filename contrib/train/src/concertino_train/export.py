@@ -29,11 +29,13 @@ from concertino_train.config.config import TrainConfig, load_config
 from concertino_train.config.named import make_strategy
 from concertino_train.factories.learners import SETTINGS
 from concertino_train.factories.models import ADAPTER, base_of
-from concertino_train.factories.pools import make_shortlist
+from concertino_train.factories.pools import MAKERS, make_shortlist
 from concertino_train.running.shards import merged_shards, shards_of
 
 if TYPE_CHECKING:
     from concertino_local.codec import ChatCodec
+
+    from concertino_train.config.sections import Named
 
 _SHORTLIST = "shortlist.json"
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "config.json", "adapter_config.json")
@@ -306,7 +308,7 @@ def _declare(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -
         told |= {key: value for key in ("without", "offer") if (value := list(getattr(config.pool, key)))}
     roles = dict(config.pool.roles) if config is not None else {}
     pool = _toml({**told, "roles": {**roles, "orchestrator": f"local/{exported.name}"}})
-    head = "# A pool that it leads. Name members, such as members = ['search/*', 'code/python'].\n"
+    head = f"# A pool that it leads. {_origin(config)}Name members, such as members = ['search/*', 'code/python'].\n"
     (target / "pool.toml").write_text(f"{head}{note}{pool}\n{declared}\n{vllm}", encoding="utf-8")
     strategy = make_strategy(config.rollout.strategy).to_json() if config is not None else None
     if strategy is not None:
@@ -317,6 +319,21 @@ def _declare(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -
     if config is not None:
         (target / SETTINGS).write_text(config.text(), encoding="utf-8")
     (target / "README.md").write_text(_card(exported, config, codec), encoding="utf-8")
+
+
+def _origin(config: TrainConfig | None) -> str:
+    """Where the members of the training came from, if a list of names cannot say it."""
+    section = config.pool if config is not None else None
+    if section is not None and section.make is not None:
+        return f"Its training had the pool of {_maker(section.make)}, which no file can hold: see README.md. "
+    if section is not None and section.file:
+        return f"Its training had the pool of {section.file}: copy its members and tables. "
+    return ""
+
+
+def _maker(made: Named) -> str:
+    """The function that made the pool, as `module:function`."""
+    return MAKERS.get(made.name, made.name)
 
 
 def _toml(data: Mapping[str, Any]) -> str:
@@ -334,7 +351,7 @@ def _card(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -> s
         "",
         "## Use",
         "",
-        "Name the members that it leads in `pool.toml`; then, in this folder:",
+        *_pool_told(config),
         "",
         "```bash",
         shlex.join(["pip", "install", "concertino", "concertino-local", *_plugins(config)]),
@@ -349,7 +366,7 @@ def _card(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -> s
         strategy = make_strategy(config.rollout.strategy)
         listed = config.pool.shortlist is not None
         lines += ["From Python, with the settings of the strategy that it was trained under:", "", "```python"]
-        lines += [_PYTHON.format(arrange=_ARRANGE if listed else ""), "```", ""]
+        lines += [_PYTHON.format(arrange=_ARRANGE if listed else "", **_pool_made(config)), "```", ""]
         lines += ["## Training", "", f"- settings: `{config.id}`, in full in `{SETTINGS}`"]
         lines += [f"- strategy: `{strategy.name}`, with its settings in `strategy.json`; use it with these"]
         lines += [f"- pool: as `{_SHORTLIST}` lists it; the policy has seen no other"] if listed else []
@@ -361,15 +378,38 @@ def _card(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -> s
 
 
 _PYTHON = """import json
+from pathlib import Path
 import concertino as ct
 import concertino_local
 from concertino.strategies import strategy_by_name
-
-told = json.load(open("strategy.json"))
+{imported}
+told = json.loads(Path("strategy.json").read_text())
 strategy = strategy_by_name(told["name"]).from_json(told)
 leader = ct.Orchestrator(concertino_local.model("it", path="."), strategy{arrange})
+pool = {pool}
 run = leader.run_sync(question, pool=pool)"""
-_ARRANGE = ', arrange=ct.Shortlist.parse(json.load(open("shortlist.json")))'
+_ARRANGE = ', arrange=ct.Shortlist.parse(json.loads(Path("shortlist.json").read_text()))'
+
+
+def _pool_told(config: TrainConfig | None) -> list[str]:
+    """How its pool is come by on the command line."""
+    if config is None or config.pool.make is None:
+        return ["Name the members that it leads in `pool.toml`; then, in this folder:"]
+    return [
+        f"It was trained with the pool that the function `{_maker(config.pool.make)}` makes. No pool file can name "
+        "such members: use them from Python, as below. To lead others on the command line, name them in `pool.toml`; "
+        "then, in this folder:"
+    ]
+
+
+def _pool_made(config: TrainConfig) -> dict[str, str]:
+    """The pool in Python: `pool`, an expression, and `imported`, the line that it needs."""
+    made = config.pool.make
+    if made is None:
+        return {"pool": 'ct.Pool.load("pool.toml")', "imported": ""}
+    module, _, function = _maker(made).partition(":")
+    given = ", ".join(f"{name}={value!r}" for name, value in made.settings.items())
+    return {"pool": f"{function}({given})", "imported": f"from {module} import {function}\n"}
 
 
 def _command(exported: Exported, config: TrainConfig | None) -> str:

@@ -21,6 +21,8 @@ from concertino import ProviderError, UsageError
 from concertino_local.codec import ByteCodec
 from concertino_train.policies import Prompt, Sample, VLLMPolicy
 
+from .conftest import network
+
 concertino_vllm = pytest.importorskip("concertino_vllm")
 
 END = ByteCodec.END
@@ -384,6 +386,48 @@ def test_a_server_that_says_done_and_keeps_the_old_weights_is_found_by_its_numbe
     made = policy(reference=even.module)
     made.update(folder)
     even.module.sharp.data.fill_(5.0)  # the model has learnt, and the server's answers stay as they were
+    with pytest.raises(concertino_vllm.SwapError, match="other log-probabilities than the model in this process"):
+        made.update(folder)
+    with pytest.raises(concertino_vllm.SwapError, match="other log-probabilities"):
+        made.generate(prompts(1))
+
+
+MUTATIONS: dict[str, Callable[[Any], None]] = {
+    "two of one shape swapped": lambda layers: swap(layers[0].self_attn.k_proj, layers[0].self_attn.v_proj),
+    "two layers swapped": lambda layers: swap(layers[0].mlp.down_proj, layers[1].mlp.down_proj),
+    "one kept from before": lambda layers: layers[1].self_attn.o_proj.weight.data.mul_(-1),
+    "one cut short": lambda layers: layers[0].mlp.up_proj.weight.data[8:].zero_(),
+}
+
+
+def swap(one: Any, other: Any) -> None:
+    one.weight.data, other.weight.data = other.weight.data, one.weight.data
+
+
+@pytest.mark.parametrize("how", [None, *MUTATIONS], ids=["all there", *MUTATIONS])
+def test_weights_that_changed_on_their_way_and_fit_nevertheless_are_found_by_their_numbers(
+    how: str | None, fake: Fake, policy: Callable[..., VLLMPolicy], folder: Path
+) -> None:
+    pytest.importorskip("torch")
+    from concertino_train.policies.transformers import score
+
+    trained, served = network(), network()
+    if how is not None:
+        MUTATIONS[how](served.model.layers)
+
+    def answer(body: dict[str, Any]) -> Any:
+        ids = [(5 * place) % 200 for place in range(body["max_tokens"])]
+        said = completion(ids, "length")
+        said["choices"][0]["logprobs"]["token_logprobs"] = list(score(served, body["prompt"], ids, 1.0))
+        return said
+
+    fake.answer = answer
+    made = policy(reference=trained)
+    if how is None:
+        apart = made.update(folder)
+        assert apart is not None
+        assert apart < 1e-4
+        return
     with pytest.raises(concertino_vllm.SwapError, match="other log-probabilities than the model in this process"):
         made.update(folder)
     with pytest.raises(concertino_vllm.SwapError, match="other log-probabilities"):

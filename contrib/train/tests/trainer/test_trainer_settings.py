@@ -42,6 +42,7 @@ OWN = {
     "questions_per_step",
     "micro_batch",
     "device",
+    "packing",
     "sharding",
     "optimizer",
 }

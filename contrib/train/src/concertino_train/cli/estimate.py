@@ -23,6 +23,7 @@ from concertino_train.factories.learners import policy_names
 from concertino_train.factories.models import precision_of, trains_whole
 from concertino_train.factories.pools import make_pool
 from concertino_train.factories.questions import Questions, evaluation_assignments
+from concertino_train.micro_batch import activation_bytes
 
 from .gpus import matrix_rate
 
@@ -404,13 +405,12 @@ def _row_tokens(config: TrainConfig, shape: ModelShape | None, work: str) -> int
 
 
 def _activations(config: TrainConfig, shape: ModelShape, work: str, row: int, size: int) -> int | None:
-    """Some 17 numbers per token and width in a layer, 1 where they are computed again; and logits three times."""
-    if shape.layers is None or shape.hidden is None or shape.vocabulary is None:
+    """Of one micro-batch."""
+    if shape.layers is None or shape.hidden is None:
         return None
     rows = config.trainer.sft.micro_batch if work == "sft" else config.trainer.rl.micro_batch
     again = config.trainer.gradient_checkpointing
-    layers = (shape.layers + 17) if again else 17 * shape.layers
-    return rows * row * (layers * shape.hidden * size + 3 * 4 * shape.vocabulary)
+    return rows * row * activation_bytes(shape.layers, shape.hidden, size, again=again)
 
 
 def _rollouts(config: TrainConfig, work: str, tasks: int) -> int:

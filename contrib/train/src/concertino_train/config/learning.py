@@ -83,7 +83,8 @@ class Optimisation(Section):
         warmup: optimiser steps in which it rises from 0.
         weight_decay: of AdamW.
         max_grad_norm: gradients are scaled down to this norm; 0 for no bound.
-        micro_batch: rows in one forward pass of one process, at most; no other setting depends on it.
+        micro_batch: rows in one forward pass of one process, at most; no other setting depends on it. One process takes
+            fewer where its memory is too small for them, and says so.
     """
 
     learning_rate: Above = 1e-6
@@ -204,6 +205,8 @@ class ComputeSection(Section):
         device: `auto` is the first accelerator, else the CPU.
         precision: of computing; `auto` is bfloat16 on an accelerator, float32 on a CPU.
         gradient_checkpointing: compute activations again instead of keeping them: less memory for more time.
+        packing: compute the rows of a micro-batch one behind the other in a single row, without padding; the gradients
+            are the same. A model whose attention does not keep them apart is refused.
         sharding: `full` spreads weights, gradients and the optimiser's state over all processes (FSDP2); with `none`,
             each process has all of them.
         optimizer: `adamw_8bit` keeps its state in 8 bits, on GPUs, and needs bitsandbytes.
@@ -213,6 +216,7 @@ class ComputeSection(Section):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Precision = "auto"
     gradient_checkpointing: bool = False
+    packing: bool = False
     sharding: Literal["none", "full"] = "none"
     optimizer: Literal["adamw", "adamw_8bit"] = "adamw"
 

@@ -11,6 +11,7 @@ from concertino_local.codec import Codec
 
 from concertino_train.data.encoding import LabelledConversation
 from concertino_train.device import check_device, computing_precision, optimizer_argument
+from concertino_train.micro_batch import MicroBatch
 
 from .rows import identity_of, table_of
 from .settings import SftSettings
@@ -33,15 +34,17 @@ def make_trainer(
     from transformers.trainer_callback import PrinterCallback
     from trl.trainer.sft_trainer import DataCollatorForLanguageModeling, SFTTrainer
 
+    from concertino_train.trainer.row_packing import check_packing
     from concertino_train.trainer.sharded_training import ShardedTraining
     from concertino_train.trainer.tokenizer import codec_tokenizer
 
+    from .accumulation import AccumulatedSteps
     from .callback import SftCallback
 
-    class Trainer(ShardedTraining, SFTTrainer):
+    class Trainer(AccumulatedSteps, ShardedTraining, SFTTrainer):
         """As TRL's, without what it tells the network and writes for a hub."""
 
-        sharding = settings.sharding == "full"
+        sharding, packing = settings.sharding == "full", settings.packing
 
         def _send_telemetry(self) -> None: ...
 
@@ -62,6 +65,16 @@ def make_trainer(
     if trainer.sharding:
         # Where a release of transformers has not placed it in its constructor.
         trainer._shard(trainer.model)
+    if settings.packing:
+        check_packing(trainer.model, trainer.accelerator.autocast())
+    trainer.micro = MicroBatch(
+        trainer.args.per_device_train_batch_size,
+        "trainer.sft.micro_batch",
+        model=model,
+        bfloat16=trainer.args.bf16,
+        again=settings.gradient_checkpointing,
+        ranks=trainer.args.world_size,
+    )
     # TRL sets both for each batch, too. Written with the weights, no cache would slow every generation, and the logits
     # of the router of a mixture of experts would break sampling.
     shape.use_cache = True

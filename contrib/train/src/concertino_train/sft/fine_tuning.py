@@ -89,7 +89,7 @@ def fine_tune(
         sum(row.trained for row in rows),
         dropped,
         max(len(row.ids) for row in rows),
-        padding_of(rows, order, settings.micro_batch),
+        0.0 if settings.packing else padding_of(rows, order, settings.micro_batch),
         round(time.monotonic() - began, 3),
     )
 

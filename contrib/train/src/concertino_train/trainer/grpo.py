@@ -24,6 +24,7 @@ from transformers import PrinterCallback
 from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.utils import split_tensor_dict
 
+from concertino_train.micro_batch import MicroBatch
 from concertino_train.rollouts.batches import Batch
 from concertino_train.rollouts.task_stream import TaskStream
 from concertino_train.running.checkpoints import (
@@ -45,6 +46,7 @@ from .layout import Layout, layout
 from .losses import importance_weights
 from .reference import ReferencePolicy
 from .roles import Adapters
+from .row_packing import PackedScoring, check_packing
 from .sharded_training import ShardedTraining
 from .tensors import Tensors, loss_mask, part, pieces, placed_tensors, score_rows, sequences
 from .tokenizer import codec_tokenizer
@@ -58,7 +60,7 @@ SampleBatch = Callable[[list[Any], int], Batch]
 """Given this rank's tasks of a step and the number of the step from 0, roll out, reward and group."""
 
 
-class OrchestratorGRPOTrainer(ShardedTraining, GRPOTrainer):
+class OrchestratorGRPOTrainer(PackedScoring, ShardedTraining, GRPOTrainer):
     """Trains a policy on batches of rollouts.
 
     Attributes:
@@ -118,7 +120,7 @@ class OrchestratorGRPOTrainer(ShardedTraining, GRPOTrainer):
         self._sample, self._keep, self._role = sample, keep, role
         self._identity, self._accepted = dict(identity or {}), tuple(accept_changed)
         self._pad, self._folder = codec.pad_id, Path(folder)
-        self.sharding = algorithm.sharding == "full"
+        self.sharding, self.packing = algorithm.sharding == "full", algorithm.packing
         ranks = arguments.world_size
         self._own_questions = _shared_out(algorithm.questions_per_step, ranks)
         beats = algorithm.steps * ranks * algorithm.steps_per_generation
@@ -146,6 +148,17 @@ class OrchestratorGRPOTrainer(ShardedTraining, GRPOTrainer):
         if self.sharding:
             # Where a release of transformers has not placed it in its constructor.
             self._shard(model)
+        if algorithm.packing:
+            check_packing(model, self.accelerator.autocast())
+        self._micro = MicroBatch(
+            algorithm.micro_batch,
+            "trainer.rl.micro_batch",
+            model=model,
+            bfloat16=bool(arguments.bf16),
+            again=algorithm.gradient_checkpointing,
+            ranks=ranks,
+        )
+        self._fitting = algorithm.micro_batch
         # Behind the sharding, which exchanges the parameters.
         self._adapters = Adapters(model, roles) if roles else None
         if self._adapters:
@@ -226,6 +239,9 @@ class OrchestratorGRPOTrainer(ShardedTraining, GRPOTrainer):
         # TRL takes the mean over the rows of a micro-batch; times this and their number it is one over all rows.
         weight = len(found.rows) * self.accelerator.num_processes / max(1, rows)
         totals = {"num_items_in_batch": torch.tensor(tokens), "row_weight": torch.tensor(weight)}
+        width = tensors["prompt_ids"].shape[1] + tensors["completion_ids"].shape[1]
+        # As many passes on every rank: the least that fits on any of them.
+        self._fitting = -int(self._across(np.array([-self._micro.estimated(width, device)]), "max")[0])
         return tensors | {name: value.to(device) for name, value in totals.items()}
 
     def _add_old(self, tensors: Tensors) -> None:
@@ -266,7 +282,12 @@ class OrchestratorGRPOTrainer(ShardedTraining, GRPOTrainer):
             found: Tensor = self._get_per_token_logps_and_entropies(self.model, *sequences(rows), width)[0]
             return found
 
-        return score_rows(tensors, self.algorithm.micro_batch, score)
+        return self._micro.compute(lambda: score_rows(tensors, self._at_once, score), lambda: None)
+
+    @property
+    def _at_once(self) -> int:
+        """Rows that are computed at once."""
+        return min(self._fitting, self._micro.rows)
 
     # -- from tensors to gradients -------------------------------------------------------------------------------------
 
@@ -274,6 +295,8 @@ class OrchestratorGRPOTrainer(ShardedTraining, GRPOTrainer):
         """The rows of one optimiser step. TRL would shuffle them here; they have their places already."""
         if not self.model.training:
             raise UsageError("a policy is evaluated by rollouts, not by the trainer; see concertino_train.rollouts")
+        if isinstance(generation_batch, dict) and "used" in generation_batch:
+            return generation_batch  # prepared by `training_step`
         steps = self.algorithm.steps_per_generation
         if self._step % self.algorithm.updates == 0 or self._buffered_inputs is None:
             whole: dict[str, Tensor | None] = {**self._generate_and_score_completions(generation_batch)}
@@ -282,13 +305,30 @@ class OrchestratorGRPOTrainer(ShardedTraining, GRPOTrainer):
         rows: Tensors = self._buffered_inputs[self._step % steps]
         return rows
 
+    def training_step(self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
+        """The gradients of one optimiser step; made again, with fewer rows at once, where the memory was too small."""
+        model.train()
+        # Apart from what may be done again: sampled rows are paid for.
+        rows = self._prepare_inputs(inputs)
+        noted = {name: len(values) for name, values in self._metrics["train"].items()}
+        compute: Any = super().training_step  # it has no annotations
+
+        def undo() -> None:
+            # A backward pass that broke off has left gradients of some weights. There were none before.
+            model.zero_grad()
+            for name, values in self._metrics["train"].items():
+                del values[noted.get(name, 0) :]
+
+        loss: Tensor = self._micro.compute(lambda: compute(model, rows, num_items_in_batch), undo)
+        return loss
+
     def _compute_loss(self, model: nn.Module, inputs: Tensors) -> Tensor:
         """TRL's loss, a micro-batch of one role after the other; the gradients of all but the last are made at once."""
         if "used" not in inputs:
             compute: Any = super()._compute_loss  # it has no annotations
             loss: Tensor = compute(model, inputs)
             return loss
-        chosen = pieces(inputs, self.algorithm.micro_batch)
+        chosen = pieces(inputs, self._at_once)
         before = torch.zeros((), device=self.accelerator.device)
         for places in chosen[:-1]:
             # DDP would average gradients after every piece; the last pass, which TRL makes, averages their sum. Sharded
