@@ -53,7 +53,7 @@ def test_a_rollout_shows_its_reward_and_its_group_with_the_best_first(tmp_path: 
         ["own", 0.5, 0.25, "", True, True],
         ["b", 0.0, -0.7, "too-long", False, False],
     ]
-    assert found["rows"] == [[[1, 2, 3], 0.25, ""]]
+    assert found["rows"] == [[[1, 2, 3], 0.25, "", [[], [], []]]]
 
 
 def test_of_a_large_group_this_run_is_among_those_that_are_listed(tmp_path: Path) -> None:
@@ -86,6 +86,23 @@ def test_a_line_with_wrong_values_is_no_error(tmp_path: Path, name: str, wrong: 
     json.dumps(found, allow_nan=False)
 
 
+def drifted(trace: Path, *lines: Any) -> Any:
+    trace.with_name("drift.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    return training(trace)["rows"][0][3]
+
+
+def test_the_drift_of_tokens_belongs_to_their_turn(tmp_path: Path) -> None:
+    trace = stepped(tmp_path, [line("own", 0.5, 0.25)])
+    other = {"id": "b", "turns": {"1": [9]}}
+    assert drifted(trace, other, {"id": "own", "turns": {"1": [0.5, -1], "3": [2]}}) == [[0.5, -1.0], [], [2.0]]
+
+
+@pytest.mark.parametrize("wrong", [None, [], "x", {"1": None}, {"1": "x"}, {"1": [None, "x"]}, {"x": [1]}])
+def test_drift_with_wrong_values_is_no_error(tmp_path: Path, wrong: Any) -> None:
+    found = drifted(stepped(tmp_path, [line("own", 0.5, 0.25)]), {"id": "own", "turns": wrong})
+    assert {value for values in found for value in values} <= {0.0}
+
+
 def test_a_name_of_a_rollout_leads_to_no_other_folder(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     write_trace(tmp_path / "secret.trace.jsonl", records_of(rounds=1))
@@ -109,6 +126,7 @@ def test_the_page_shows_the_group_and_the_tokens_and_moves_through_them_with_key
     browser: Browser, tmp_path: Path
 ) -> None:
     trace = stepped(tmp_path, [line("own", 0.5, 0.25), line("b", 0.0, -0.7, "too-long")])
+    (tmp_path / "drift.jsonl").write_text(json.dumps({"id": "own", "turns": {"1": [0.001, -0.4, 0.2]}}))
     page = tmp_path / "page.html"
     page.write_text("".join(page_of(RunFile(trace))), encoding="utf-8")
     browser.show(width=390)
@@ -127,6 +145,8 @@ def test_the_page_shows_the_group_and_the_tokens_and_moves_through_them_with_key
     assert "40 tokens read (mask 0)" in facts
     assert "3 tokens sampled (mask 1)" in facts
     assert "advantage +0.250" in facts
+    assert "drift: mean 0.2003, most −0.400" in facts
+    assert browser.value(said).endswith("drift +0.00100")
     for key, place in (("n", 2), ("End", 3), ("ArrowLeft", 2), ("Home", 1)):
         press = f"new KeyboardEvent('keydown', {{key: '{key}'}})"
         browser.value(f"document.querySelector('canvas.tokens').dispatchEvent({press})")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from concertino import Trace
 from concertino_train.config import TrainConfig
 from concertino_train.config.named import make_reward
 from concertino_train.factories.learners import make_engine
@@ -213,14 +214,36 @@ def test_what_is_compared_in_the_first_batch_is_shown_once(collector: Callable[.
 def test_traces_are_written_where_they_are_due(
     tiny: Settings, collector: Callable[..., StepCollector], tmp_path: Path
 ) -> None:
-    from concertino import Trace
-
     made = collector(None, traces=TraceWriter(tmp_path, tiny().logging.traces))
     for generation in range(3):
         step(made, generation)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000001", "step-000002"]
     (file,) = (tmp_path / "step-000002").glob("*.trace.jsonl")
     assert Trace.load(file).finished
+
+
+def test_the_drift_of_a_step_is_beside_its_traces_by_turn(
+    tiny: Settings, collector: Callable[..., StepCollector], tmp_path: Path
+) -> None:
+    made = collector(None, traces=TraceWriter(tmp_path, tiny().logging.traces))
+    batch = step(made, 0)
+    drift = {number: [number + 0.00004] * row.trained for number, row in enumerate(batch.rows)}
+    made.hear_drift(0, lambda: drift)
+    home = tmp_path / "step-000001"
+    (trace,) = home.glob("*.trace.jsonl")
+    (line,) = [json.loads(text) for text in (home / "drift.jsonl").read_text().splitlines()]
+    assert line["id"] == trace.name.removesuffix(".trace.jsonl")
+    own = next(
+        rewards
+        for rewards in map(json.loads, (home / "rewards.jsonl").read_text().splitlines())
+        if rewards["id"] == line["id"]
+    )
+    assert [int(turn) for turn in line["turns"]] == own["rows"][0]["turns"]
+    replies = [each["reply"]["logprobs"] for each in Trace.load(trace).of_kind("reply")]
+    assert [len(values) for values in line["turns"].values()] == [len(each) for each in replies]
+    assert all(value == round(value) for values in line["turns"].values() for value in values)
+    step(made, 2)  # whose traces are not written
+    made.hear_drift(2, lambda: pytest.fail("computed for nothing"))
 
 
 def test_the_policy_is_measured_greedily_and_goes_on_as_it_was(

@@ -187,6 +187,33 @@ def test_figures_of_the_batch_and_of_the_sampler_are_logged(
     assert log["seconds/sample"] >= 0
 
 
+def test_the_drift_of_each_trained_token_is_told_where_it_is_computed(
+    tiny: Callable[..., Any], made_batch: Callable[..., Batch], trained: Callable[..., Any]
+) -> None:
+    batch, told = made_batch(4), list[tuple[int, dict[int, list[float]]]]()
+
+    def drift_of(**settings: Any) -> Any:
+        told.clear()
+        heard = trained(
+            tiny(),
+            ONE.changed(**settings),
+            lambda tasks, step: batch,
+            hear_drift=lambda step, drift: told.append((step, drift())),
+        )
+        return heard[1].logs[0]
+
+    log = drift_of(steps_per_generation=2, correction="sequence_mask")
+    ((step, drift),) = told
+    assert step == 0
+    kept = {row: batch.rows[row].trained for row in np.flatnonzero(batch.keep).tolist()}
+    assert {row: len(values) for row, values in drift.items()} == kept
+    values = np.concatenate(list(drift.values()))
+    assert np.abs(values).mean() == pytest.approx(log["sampling/difference_mean"], rel=1e-5)
+    assert np.abs(values).max() == pytest.approx(log["sampling/difference_max"], rel=1e-5)
+    drift_of(correction="none")
+    assert told == []
+
+
 def test_evaluation_is_left_to_rollouts(
     tiny: Callable[..., Any], made_batch: Callable[..., Batch], trained: Callable[..., Any]
 ) -> None:

@@ -1,7 +1,8 @@
 """What a training wrote beside a trace: the reward of its rollout, its group, and the advantage of its turns.
 
-`concertino train rl` writes traces and `rewards.jsonl` into one folder for each step. Invariants: without that file, or
-without a line for this run, there is nothing to show and no error; a line that cannot be read is left out.
+`concertino train rl` writes traces, `rewards.jsonl` and `drift.jsonl` into one folder for each step. Invariants:
+without these files, or a line for this run, there is nothing to show and no error; a line that cannot be read is left
+out.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from concertino.traces.sink import SUFFIX
 
 from .shown_texts import ShownTexts
 
-NAME = "rewards.jsonl"
+NAME, DRIFT = "rewards.jsonl", "drift.jsonl"
 MOST_BYTES = 32_000_000
 """Of a larger file, nothing is shown."""
 MOST_ROLLOUTS = 64
@@ -33,6 +34,12 @@ def training_of(trace: Path, texts: ShownTexts) -> dict[str, Any] | None:
     group = [line for line in lines if line.get("group") is not None and line.get("group") == own.get("group")] or [own]
     group.sort(key=lambda line: -_number(line.get("total")))
     place = group.index(own)
+    drift = {
+        turn: values
+        for line in _lines(trace.with_name(DRIFT))
+        if line["id"] == name
+        for turn, values in _mapping(line.get("turns")).items()
+    }
     # This run is among those that are listed.
     listed = group[:MOST_ROLLOUTS] if place < MOST_ROLLOUTS else [*group[: MOST_ROLLOUTS - 1], own]
     return {
@@ -40,7 +47,7 @@ def training_of(trace: Path, texts: ShownTexts) -> dict[str, Any] | None:
         "of": len(group),
         "components": [[texts.line(key), _number(value)] for key, value in _mapping(own.get("components")).items()],
         "rollouts": [_rollout(line, trace, texts) for line in listed],
-        "rows": [_row(row, texts) for row in _rows(own)],
+        "rows": [_row(row, texts, drift) for row in _rows(own)],
     }
 
 
@@ -72,11 +79,13 @@ def _rollout(line: Mapping[str, Any], trace: Path, texts: ShownTexts) -> list[An
     return [texts.line(name), _number(line.get("total")), advantage, left_out, this, there]
 
 
-def _row(row: Mapping[str, Any], texts: ShownTexts) -> list[Any]:
-    """The numbers of its turns, its advantage, and why it is left out."""
+def _row(row: Mapping[str, Any], texts: ShownTexts, drift: Mapping[str, Any]) -> list[Any]:
+    """The numbers of its turns, its advantage, why it is left out, and of each turn the drift of its tokens."""
     turns = row.get("turns")
     numbers = [turn for turn in turns if type(turn) is int] if isinstance(turns, list) else []
-    return [numbers, _number(row.get("advantage")), texts.line(row.get("left_out", ""))]
+    values = [drift.get(str(number)) for number in numbers]
+    drifts = [[_number(value) for value in each] if isinstance(each, list) else [] for each in values]
+    return [numbers, _number(row.get("advantage")), texts.line(row.get("left_out", "")), drifts]
 
 
 def _rows(line: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -28,7 +28,7 @@ from concertino_train.rollouts.engine import RolloutEngine
 from concertino_train.rollouts.group_stream import GroupStream, StreamSettings
 from concertino_train.rollouts.judging import GroupJudge
 from concertino_train.rollouts.rollout import Rollout, TurnCandidate, score_rollouts
-from concertino_train.rollouts.sequences import TokenSequence
+from concertino_train.rollouts.sequences import TokenSequence, TrainingRow
 from concertino_train.rollouts.tree import TreeSampler
 from concertino_train.running.figures import TESTS, episode_figures
 from concertino_train.running.traces import TraceWriter, rows_of_batch
@@ -107,6 +107,7 @@ class StepCollector:
         self.config, self.engine, self.questions, self.reward = config, engine, questions, reward
         self.traces, self.tests = traces, list(tests)
         self._before, self._first = before, first
+        self._traced: list[tuple[str, TrainingRow]] = []
         tree = config.rollout.tree
         self._tree = TreeSampler(engine, reward, branch=tree.branch, credit=tree.credit) if tree is not None else None
         self._judge = _judge_of(config, engine, questions.pool.plain)
@@ -166,15 +167,27 @@ class StepCollector:
         if self._first is not None:
             first, self._first = self._first, None
             first(batch, _compared(fresh))
+        self._traced = []
         if self.traces is not None and self.traces.due(step):
             # A turn of a tree has several candidates, of which a trace shows one.
             whole = self.config.algorithm.grouping == "trajectory"
             rows = rows_of_batch(batch, [each.id for each in kept]) if whole else None
             self.traces.write(step, fresh, self._rewards(fresh), rows)
+            self._traced = [(kept[row.rollout].id, row) for row in batch.rows] if whole else []
         offered = max((len(rollout.assignment.pool.actions) for rollout in fresh), default=0)
         figures |= episode_figures([rollout.episode for rollout in fresh], offered)
         figures |= self._spent(before, fresh, time.monotonic() - began)
         return replace(batch, figures={**batch.figures, **figures, **measured})
+
+    def hear_drift(self, generation: int, drift: Callable[[], dict[int, list[float]]]) -> None:
+        """Write the drift of the step that was made last, if its traces are written.
+
+        Args:
+            generation: number of the step, from 0.
+            drift: gives it, by number of a row of the batch.
+        """
+        if self.traces is not None and self._traced:
+            self.traces.write_drift(generation + 1, self._traced, drift())
 
     def _plainly(self, step: int) -> tuple[list[Rollout], list[KeptRollout], dict[str, float]]:
         """All rollouts of this step; what makes its batch, which are the same; figures of the sampling."""

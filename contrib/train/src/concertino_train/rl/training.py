@@ -299,6 +299,7 @@ class _RlTraining:
             # One more where roles have models of their own: a crash between two roles leaves them at different steps.
             "keep": config.trainer.keep and config.trainer.keep + bool(learner.models),
             "callbacks": [self.watch],
+            "hear_drift": self.collector.hear_drift,
         }
         beats = range(self.algorithm.questions_per_step)
         if learner.models:

@@ -3,6 +3,7 @@
     out/traces/step-000010/10-3-0.trace.jsonl    what `concertino traces show` takes
     out/traces/step-000010/episodes.jsonl        what `concertino train audit` takes
     out/traces/step-000010/rewards.jsonl         the reward of each, component by component; its group and advantages
+    out/traces/step-000010/drift.jsonl           of each trace, how much likelier its tokens are where they are trained
 
 The invariant: from the episodes of a step and the reward of the settings, the very rewards are computed again.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from concertino_train.rewards.reward import Scored
     from concertino_train.rollouts.batches import Batch
     from concertino_train.rollouts.rollout import Rollout
+    from concertino_train.rollouts.sequences import TrainingRow
 
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -84,6 +87,33 @@ class TraceWriter:
         _write(home / "rewards.jsonl", rewards)
         return paths
 
+    def write_drift(self, step: int, rows: Sequence[tuple[str, TrainingRow]], drift: Mapping[int, list[float]]) -> None:
+        """Add to a step that was written: of its traces, by turn, the drift of each sampled token.
+
+        Args:
+            step: of the training, from 1.
+            rows: of its batch, each with the id of its rollout.
+            drift: by number of a row, of each of its trained tokens; rows of other roles may come later.
+        """
+        home = self.folder / f"step-{step:06d}"
+        lines = []
+        for number, values in sorted(drift.items()):
+            name, row = rows[number]
+            lengths = _turns_of(row.mask)
+            # Turns without anything read between them would not be told apart.
+            if len(lengths) == len(row.turns) and (home / f"{name}.trace.jsonl").is_file():
+                given = iter(values)
+                turns = {
+                    turn: [round(next(given), 4) for _ in range(n)] for turn, n in zip(row.turns, lengths, strict=True)
+                }
+                lines.append({"id": name, "turns": turns})
+        _add(home / "drift.jsonl", lines)
+
+
+def _turns_of(mask: Sequence[int]) -> list[int]:
+    """How many tokens each stretch of sampled tokens has."""
+    return [sum(1 for _ in group) for sampled, group in groupby(mask) if sampled]
+
 
 def choose(rollouts: Sequence[Rollout], scored: Sequence[Scored], count: int) -> list[int]:
     """Which rollouts show most, of the groups that differ most: the best of each, then the worst of each, and so on.
@@ -103,4 +133,10 @@ def choose(rollouts: Sequence[Rollout], scored: Sequence[Scored], count: int) ->
 
 
 def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    path.write_text("", encoding="utf-8")
+    _add(path, rows)
+
+
+def _add(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -58,6 +58,9 @@ if TYPE_CHECKING:
 
 SampleBatch = Callable[[list[Any], int], Batch]
 """Given this rank's tasks of a step and the number of the step from 0, roll out, reward and group."""
+HearDrift = Callable[[int, Callable[[], dict[int, list[float]]]], None]
+"""Given the number of a step from 0, and what gives its drift: by number of a row, of each of its trained tokens, the
+log-probability where it is trained less that where it was sampled."""
 
 
 class OrchestratorGRPOTrainer(PackedScoring, ShardedTraining, GRPOTrainer):
@@ -90,6 +93,7 @@ class OrchestratorGRPOTrainer(PackedScoring, ShardedTraining, GRPOTrainer):
         save_every: int = 0,
         keep: int = 0,
         callbacks: Sequence[Any] = (),
+        hear_drift: HearDrift | None = None,
     ) -> None:
         """Make a trainer.
 
@@ -109,6 +113,7 @@ class OrchestratorGRPOTrainer(PackedScoring, ShardedTraining, GRPOTrainer):
             save_every: steps between checkpoints; 0 for none.
             keep: how many checkpoints are kept; 0 for all.
             callbacks: of transformers.
+            hear_drift: is told of each step whose log-probabilities are computed before its update.
 
         Raises:
             UsageError: the installed TRL does not fit, an option would be ignored, or settings exclude each other.
@@ -118,6 +123,7 @@ class OrchestratorGRPOTrainer(PackedScoring, ShardedTraining, GRPOTrainer):
         _refuse_dropout(model)
         self.algorithm, self.generation = algorithm, 0
         self._sample, self._keep, self._role = sample, keep, role
+        self._hear_drift = hear_drift
         self._identity, self._accepted = dict(identity or {}), tuple(accept_changed)
         self._pad, self._folder = codec.pad_id, Path(folder)
         self.sharding, self.packing = algorithm.sharding == "full", algorithm.packing
@@ -201,6 +207,8 @@ class OrchestratorGRPOTrainer(PackedScoring, ShardedTraining, GRPOTrainer):
         found = self._layout(batch)
         tensors = self._tensors(batch, found)
         self._add_old(tensors)
+        if self._hear_drift and self.algorithm.old != "sampled" and "old_per_token_logps" in tensors:
+            self._hear_drift(self.generation, lambda: _drift(tensors, found))
         self._add_reference(tensors)
         self.model.train()
         self.generation += 1
@@ -473,6 +481,13 @@ def _shared_out(questions: int, ranks: int) -> int:
             f"Algorithm(questions_per_step={questions}) with {ranks} ranks: expected a multiple of {ranks}"
         )
     return questions // ranks
+
+
+def _drift(tensors: Tensors, found: Layout) -> dict[int, list[float]]:
+    """By number of a row, of each of its trained tokens."""
+    apart, mask = (tensors["old_per_token_logps"] - tensors["sampled"]).cpu(), loss_mask(tensors).bool().cpu()
+    places = enumerate(found.rows.ravel().tolist())
+    return {row: apart[place][mask[place]].tolist() for place, row in places if row >= 0}
 
 
 def _refuse_dropout(model: nn.Module) -> None:

@@ -119,13 +119,13 @@ export class RunData {
     });
   }
 
-  // What was trained of a request's reply, as {advantage, leftOut}; null if that is not on record. A training counts the
+  // What was trained of a request's reply, as {advantage, leftOut, drift}; null if that is not on record. A training counts the
   // replies of a run from 1.
   trained(item) {
     const rows = this.head.training ? this.head.training.rows : [];
     const replies = this.items.filter((each) => each.kind === "request" && each.status === "OK" && each.index < item.index);
     const row = rows.find(([turns]) => turns.includes(replies.length + 1));
-    return row ? { advantage: row[1], leftOut: row[2] } : null;
+    return row ? { advantage: row[1], leftOut: row[2], drift: row[3][row[0].indexOf(replies.length + 1)] } : null;
   }
 
   // The lane of each item by index: requests have the first, others the first that is free when they begin.
