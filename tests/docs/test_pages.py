@@ -25,8 +25,7 @@ LONG = set() if WHOLE else {"how-to/train-on-your-own.md"}
 
 
 def _marks(page: str) -> list[pytest.MarkDecorator]:
-    marks = {"alone": page in TIMED, "soak": page in LONG}
-    return [getattr(pytest.mark, name) for name, wanted in marks.items() if wanted]
+    return [pytest.mark.alone] if page in TIMED else [pytest.mark.soak] if page in LONG else []
 
 
 FOLLOWED = [
