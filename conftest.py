@@ -10,6 +10,7 @@ left out, and the summary says so. A test skips where its material is absent, an
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import signal
@@ -40,6 +41,17 @@ os.environ["CONCERTINO_TRUST"] = "all"
 os.environ["CONCERTINO_HOME"] = str(Path(tempfile.gettempdir(), f"concertino-tests-{os.getpid()}"))
 
 LEFT_OUT = [m for m in members() if not m.default_install and importlib.util.find_spec(m.import_name) is None]
+
+
+# Twenty thousand tests are a million and a half objects. The collector would look through them again and again while
+# they are found, and in every test that asks it to collect: each time for a second.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From here on, the collector looks at what tests make alone."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

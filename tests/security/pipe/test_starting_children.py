@@ -32,6 +32,7 @@ ALLOWED = {
     "sdk/concertino/executor/isolation/child_process.py": "all that lives on",
     "sdk/concertino/executor/isolation/guard.py": "the guard's own child, in the guard's environment",
     "providers/code/src/concertino_code/sandbox/jailed.py": "the sandbox, in an environment of its own",
+    "contrib/serve/src/concertino_serve/worker_group.py": "the server's workers: the same program, with all its keys",
     # Inside of a sandbox or container, whose environment is its own.
     "providers/code/src/concertino_code/sandbox/runner.py": "in a container",
     "providers/code/src/concertino_code/jail/bare.py": "in the sandbox",

@@ -54,11 +54,11 @@ def connect(cluster: Cluster, env_from: Sequence[str] = ()) -> Callable[[], None
     if ray is not None and ray.is_initialized():
         return lambda: None
     leave = _joined(cluster.address) if cluster.address else _begun(cluster, env_from)
-    print_again = _logs_what_ray_prints()
+    restore = _logs_what_ray_prints()
 
     def left() -> None:
         leave()
-        print_again()
+        restore()
 
     return left
 
@@ -151,11 +151,11 @@ def _logs_what_ray_prints() -> Callable[[], None]:
         for text in data["lines"]:
             logger.warning("Ray: %s", str(text).partition(". ")[0])  # what follows is what the node last did, in detail
 
-    def print_again() -> None:
+    def restore() -> None:
         worker.print_to_stdstream = printing
 
     worker.print_to_stdstream = log
-    return print_again
+    return restore
 
 
 def _short() -> str | None:

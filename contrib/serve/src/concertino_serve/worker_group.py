@@ -125,7 +125,10 @@ class WorkerGroup:
             name = str(self._made)
             command = [*self._command, "--worker", f"{name}:{self._fds[0]}"]
             # A group of processes of its own: Ctrl-C in a terminal is for this process, which stops them in order.
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=self._fds, process_group=0)
+            # It is the same program with the same work, so it gets the keys, too.
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, pass_fds=self._fds, process_group=0, env={**os.environ}
+            )
             self._workers.append(_Worker(name, process))
 
     def _end(self) -> None:
