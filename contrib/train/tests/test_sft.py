@@ -144,7 +144,9 @@ def test_the_loss_is_that_of_the_trained_tokens_alone(tmp_path: Path) -> None:
     assert taught(tmp_path, rows, student, steps=1).losses[1] == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("batch", [8, 7], ids=["several passes", "one uneven pass"])
+@pytest.mark.parametrize(
+    "batch", [8, pytest.param(7, marks=pytest.mark.soak)], ids=["several passes", "one uneven pass"]
+)
 def test_packed_conversations_teach_what_padded_ones_do(tmp_path: Path, batch: int) -> None:
     plan = {"steps": 3, "batch": batch, "micro_batch": 4 if batch == 8 else 7, "max_grad_norm": 0.0}
     students = [model(), model()]
@@ -168,7 +170,7 @@ def test_packed_conversations_teach_what_padded_ones_do(tmp_path: Path, batch: i
     assert packed.losses[3] < packed.losses[1]
 
 
-@pytest.mark.parametrize("packing", [False, True], ids=["padded", "packed"])
+@pytest.mark.parametrize("packing", [pytest.param(False, marks=pytest.mark.soak), True], ids=["padded", "packed"])
 def test_a_micro_batch_that_the_memory_cannot_hold_is_computed_in_parts(
     tmp_path: Path, packing: bool, caplog: pytest.LogCaptureFixture
 ) -> None:

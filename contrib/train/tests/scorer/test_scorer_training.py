@@ -85,6 +85,7 @@ def test_a_device_that_is_not_there_is_refused_before_a_word_is_read(tmp_path: P
     assert str(result.exception) == "device='cuda': torch sees no CUDA device here; take 'cpu'"
 
 
+@pytest.mark.soak
 def test_a_state_of_other_settings_is_not_continued(small: WordNet, tmp_path: Path) -> None:
     state = tmp_path / "of.state"
     begin(small, state).run()
@@ -92,6 +93,7 @@ def test_a_state_of_other_settings_is_not_continued(small: WordNet, tmp_path: Pa
         begin(small, state, replace(TINY, seed=1)).run()
 
 
+@pytest.mark.soak
 def test_what_is_held_out_is_not_read(small: WordNet, tmp_path: Path) -> None:
     begun = begin(small, tmp_path / "of.state")
     assert not set(begun.authors) & {*HELD_OUT, "figures"}
