@@ -20,8 +20,9 @@ WHOLE = "CONCERTINO_WHOLE_PAGES" in os.environ
 """`make soak` sets it: files of `smaller/` are left out, and a command has an hour."""
 # What a server prints depends on how fast it starts, and beside other tests it starts slowly.
 TIMED = {"how-to/use-an-mcp-server.md"}
-# Its commands are those of the tutorial, which is followed in smaller sizes; `make soak` follows both as they are.
-LONG = set() if WHOLE else {"how-to/train-on-your-own.md"}
+# They take a minute each, also with the files of `smaller/`; `make soak` follows them, the trainings in their own size.
+LONG = {"tutorial/train-an-orchestrator.md", "how-to/train-on-your-own.md"} if not WHOLE else set()
+LONG |= {"how-to/search-a-corpus.md", "how-to/sandbox-levels.md"}
 
 
 def _marks(page: str) -> list[pytest.MarkDecorator]:

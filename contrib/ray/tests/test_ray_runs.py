@@ -164,6 +164,7 @@ def test_workers_that_do_not_see_the_traces_send_them(
     check_bill(tmp_path / "log")
 
 
+@pytest.mark.soak
 def test_a_keeper_of_traces_that_dies_costs_time_alone(nodes: Any, tmp_path: Path) -> None:
     import ray
 
@@ -181,7 +182,8 @@ def test_a_keeper_of_traces_that_dies_costs_time_alone(nodes: Any, tmp_path: Pat
     check_bill(tmp_path / "log")
 
 
-@pytest.mark.parametrize("journals", ["streamed", pytest.param("shared", marks=pytest.mark.soak)])
+@pytest.mark.soak  # `test_ray_deaths.py` kills many
+@pytest.mark.parametrize("journals", ["streamed", "shared"])
 def test_nodes_that_die_lose_nothing_and_new_ones_get_work(nodes: Any, tmp_path: Path, journals: Journals) -> None:
     async def main() -> tuple[dict[str, RunResult], list[Any]]:
         async with RayRuns(PaidRuns(tmp_path / "log", 0.1), slots=12, journals=journals) as place:

@@ -19,7 +19,7 @@ async def test_every_fifth_of_our_own_attacks_achieves_nothing(sandbox: JailedSa
     assert await assault(sandbox, ATTACKS[::5]) == {}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 async def test_attacks_of_another_set_achieve_nothing_in_random_order(
     sandbox: JailedSandbox, shared_attacks: Path
 ) -> None:

@@ -268,7 +268,7 @@ def _mark(way: str, step: str, how: str) -> list[pytest.MarkDecorator]:
     """One of each kind always; of the others one way where there is time, the other one in the soak."""
     if (way, step) == ("ipc", "update") and how != "stalls":
         return []
-    return [pytest.mark.slow if way == "ipc" else pytest.mark.soak]
+    return [pytest.mark.slow if way == "ipc" and how != "raves" else pytest.mark.soak]
 
 
 EVERY = [pytest.param(way, step, how, marks=_mark(way, step, how)) for way in WAYS for step in STEPS for how in HOW]

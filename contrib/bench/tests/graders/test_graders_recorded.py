@@ -331,7 +331,7 @@ async def _verdicts(bench: Any, wanted: dict[str, tuple[Task, str]]) -> dict[str
     return dict(await asyncio.gather(*(one(name, *item) for name, item in wanted.items())))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 async def test_recorded_programs_of_humaneval_get_their_verdict(rows: Rows, sandbox_bench: Any) -> None:
     tasks = {
         row["task_id"]: (

@@ -17,7 +17,7 @@ from concertino_train.factories.models import load_weights
 
 SCRIPT = Path(__file__).with_name("sharded_run.py")
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.soak,
     pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning"),
 ]
 

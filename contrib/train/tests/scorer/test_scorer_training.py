@@ -100,7 +100,7 @@ def test_what_is_held_out_is_not_read(small: WordNet, tmp_path: Path) -> None:
     assert not {topic.name for topic in begun.topics} & {topic.name for topic in load_topics("development")}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_figures_of_a_scorer_that_knows_nothing_are_near_chance(small: WordNet, tmp_path: Path) -> None:
     scorer = Scorer(begin(small, tmp_path / "of.state").run())
     voices, topics = [Voice(name) for name in DEVELOPMENT], load_topics("development")
@@ -117,7 +117,7 @@ def test_the_heuristic_reads_plain_words_and_percentages() -> None:
     assert by_heuristic("?", ["Right in 40 %.", "Right in 83.5%.", "Right in 7 percent."]) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_command_trains_a_file_and_measures_it(small: WordNet, tmp_path: Path) -> None:
     file = tmp_path / "small.npz"
     options = ["--steps", "2", "--casts", "3", "--wordnet", str(small.folder)]
