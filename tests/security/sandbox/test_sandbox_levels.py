@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from levels_matrix import ATTACKS, KNOWN_GAPS, LEVELS, PAGE, USERS, measure, written_page
 
-OFTEN = ("namespaces-root", "namespaces-ordinary", "landlock-ordinary", "bubblewrap-ordinary")
+OFTEN = ("namespaces-root", "landlock-ordinary")
 """Measured at each change: a cell takes a quarter of a minute. `make soak` measures all of them."""
 CELLS = [
     pytest.param(level, user, id=f"{level}-{user}", marks=[] if f"{level}-{user}" in OFTEN else [pytest.mark.soak])
