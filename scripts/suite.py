@@ -41,10 +41,11 @@ CACHE = WORK / "pytest-alone"
 
 LONGEST = (
     "tests/docs/test_pages.py",
-    "providers/code/tests/test_attacks.py",
+    "contrib/ray/tests/test_ray_runs.py",
     "tests/system/test_conformance_of_plugins.py",
-    "tests/sdk/executor/test_plugin_faults.py",
-    "contrib/train/tests/scorer",
+    "contrib/ray/tests/test_ray_deaths.py",
+    "providers/vllm/tests/test_weight_transfer.py",
+    "contrib/train/tests/config",
     "contrib/train/tests/trainer",
     "contrib/train/tests/running",
 )
