@@ -57,7 +57,7 @@ def _turns(checkout: Path) -> None:
         # One step for each call, as a model makes them that waits for every answer.
         made = [[[call] for call in calls] for calls in case["turns"]]
         try:
-            # The checker keeps its programs by the name of the model, and each case begins anew.
+            # The checker keeps its programs by the name of the model, and each case starts over.
             seen = check(made, case["gold"], row, case["id"].rsplit("_", 1)[0], f"case_{number}")
             verdict: bool | None = bool(seen["valid"])
         except Exception:

@@ -354,7 +354,7 @@ def test_a_long_trace_read_in_parts_is_the_same_as_one_read_at_once(tmp_path: Pa
     assert list(rounds.values()) == whole.patch()["rounds"]
     assert versions == sorted(versions)
     assert len(versions) > 10
-    # Whoever comes now gets all of it at once.
+    # A reader that comes now gets all of it at once.
     again = RunFile(path)
     assert again.patch()["items"] == whole.patch()["items"]
     assert again.patch()["texts"] == []

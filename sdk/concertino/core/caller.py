@@ -1,4 +1,4 @@
-"""The caller of a run: the span of whoever asked a server for it, as a `traceparent` of W3C Trace Context names it.
+"""The caller of a run: the span of the client that asked a server for it, as a `traceparent` (W3C Trace Context).
 
 A server reads it from a request. A plugin that sends spans asks for it when the run begins.
 

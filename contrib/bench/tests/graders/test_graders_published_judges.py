@@ -1,4 +1,4 @@
-"""Judges of known benchmarks: verdicts of their own, how sure an answer is, and what of a reply is no verdict."""
+"""Judges of known benchmarks: verdicts of their own, how sure an answer is, and which replies give no verdict."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class KeyRing:
         """The name of the client.
 
         Raises:
-            ApiError: it is none, or too old, or its key is no longer served.
+            ApiError: it is none, or too old, or its key was removed.
         """
         if self.open:
             return ""

@@ -116,7 +116,7 @@ class RunHub:
         preset = (preset or self.settings.presets[request.preset]).for_request(request.side)
         leader = self._leader(preset, request)
         run_id = f"{new_run_id()}-{request.digest[:DIGITS]}"
-        with self.ledger.turn():  # whoever finds the run finds out that it is held
+        with self.ledger.turn():  # a worker that finds the run also finds that it is held
             if not note(run_id):
                 return None
             held = self.ring.admit(request.owner, preset, run_id)
@@ -409,7 +409,7 @@ class RunHub:
         return await self.adopt()
 
     def look_through(self) -> None:
-        """Know the runs of the folder. Those that are to be resumed are left for whoever adopts them."""
+        """Know the runs of the folder. Those that are to be resumed are left for the worker that adopts them."""
         for path in sorted(self.runs.store.folder.glob(f"*{SUFFIX}{REQUEST}")):
             run_id = path.name.removesuffix(f"{SUFFIX}{REQUEST}")
             trace = self.runs.store.path_for(run_id)

@@ -6,7 +6,7 @@
     ledger.release(number)
 
 One process keeps it in memory, several keep it in a file beside the traces. It is no record of anything: it lasts as
-long as the server, and the next start makes it anew from the traces.
+long as the server, and the next start makes it from the traces.
 
 Invariants: a turn takes effect whole or not at all, also where its worker is killed in the middle. What a dead worker
 held stays held until another worker takes its runs over.

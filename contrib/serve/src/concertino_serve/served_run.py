@@ -50,7 +50,7 @@ class ServedRun:
 
     @property
     def over(self) -> bool:
-        """Whether it is no longer under way, here or elsewhere."""
+        """Whether it has ended, here or elsewhere."""
         if self.until is not None:
             return True
         return self.live.over if self.live is not None else not self.elsewhere

@@ -118,7 +118,7 @@ class ViewRoutes:
             await asyncio.sleep(POLL)
 
     def _owner(self, request: Request) -> str:
-        """Whoever has a key, or a ticket for it.
+        """A client with a key, or with a ticket for it.
 
         Raises:
             ApiError: nobody.

@@ -87,7 +87,7 @@ class MicroBatch:
         """What `work` gives; with half of the rows at once, again and again, where the memory is too small.
 
         Args:
-            work: reads `rows` anew each time.
+            work: reads `rows` each time.
             undo: forgets what a pass that broke off has left.
 
         Raises:

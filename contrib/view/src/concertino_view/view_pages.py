@@ -1,4 +1,4 @@
-"""The pages of a folder of traces: what is answered to which path, whoever carries the answer.
+"""The pages of a folder of traces: what is answered to which path, without a transport.
 
 `concertino view` carries answers by a server of its own, `concertino serve` by its. Who may ask is checked by the
 carrier, before anything comes here. Invariants: a run is found among the files of the folder, never by a path that a
@@ -148,7 +148,7 @@ class ViewPages:
             shows: which traces exist for the one who asks.
 
         Raises:
-            Refused: there is no such thing, or it cannot be read.
+            Refused: it does not exist, or cannot be read.
         """
         asked = {name: values[-1] for name, values in parse_qs(query).items()}
         match [unquote(part) for part in path.split("/")[1:]]:
@@ -176,7 +176,7 @@ class ViewPages:
         path = next((each for each in self.store.paths() if each.name == name + SUFFIX and shows(each)), None)
         path = path or self.evaluations.trace(name)
         if path is None:
-            raise Refused(HTTPStatus.NOT_FOUND, "there is no such run in the folder")
+            raise Refused(HTTPStatus.NOT_FOUND, "the folder has no run of this name")
         with self._lock:
             found = self._open.pop(path, None)
         try:
@@ -234,7 +234,7 @@ def _static(name: str) -> Answer:
         return Answer(static(name).encode(), "text/css; charset=utf-8")
     if name in scripts():
         return Answer(static(name).encode(), "text/javascript; charset=utf-8")
-    raise Refused(HTTPStatus.NOT_FOUND, "there is no such file")
+    raise Refused(HTTPStatus.NOT_FOUND, "this file does not exist")
 
 
 def _number(query: Mapping[str, str], name: str, otherwise: int) -> int:

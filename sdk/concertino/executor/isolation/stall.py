@@ -305,7 +305,7 @@ def _is_loop(frame: FrameType) -> bool:
 
 
 def _is_call(frame: FrameType) -> bool:
-    """Whether it is where the task of a call begins: under an eager task stands whoever asked for the call."""
+    """Whether the task of a call begins here. Below an eager task, the stack has the code that asked for the call."""
     code = frame.f_code
     return code.co_name == "_live" and code.co_filename == f"{_PACKAGE}executor/execution.py"
 

@@ -3,7 +3,7 @@
 The idea: benchmarks that are judged by a model differ in what counts as right, in their verdicts, and in whether they
 ask how sure an answer is. All of that is data, so a further way of judging is one file.
 
-The invariant: a reply that does not have exactly what its form asks for is no verdict.
+The invariant: a reply that lacks anything that its form asks for gives no verdict.
 """
 
 from __future__ import annotations

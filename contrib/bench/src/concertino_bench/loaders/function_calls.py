@@ -123,7 +123,7 @@ def _said(turn: list[dict[str, str]]) -> str:
 
 
 def _programs(file: Path, given: str | Path) -> str:
-    """The folder of the published programs; empty where it is not at hand.
+    """The folder of the published programs; empty if it is not there.
 
     Raises:
         DataError: it was given and is no folder.

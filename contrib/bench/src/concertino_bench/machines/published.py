@@ -1,6 +1,6 @@
 """Data of BFCL's published programs, read from their files as data: fares, and the texts that make answers long.
 
-The idea: what a program does is written anew here; tables that are only its data are read where their owners publish
+The idea: what a program does is written here again; tables that are only its data are read where their owners publish
 them, so none of them is kept in this package.
 
 The invariant: a file is parsed and never run. What is no literal in it is not there.
@@ -23,10 +23,10 @@ WHERE = "bfcl_eval/eval_checker/multi_turn_eval/func_source_code of github.com/S
 
 @dataclass(frozen=True)
 class Published:
-    """The published programs, as far as they are at hand.
+    """The published programs, as far as they are there.
 
     Attributes:
-        folder: where they are; empty where they are not at hand.
+        folder: where they are; empty if they are not there.
         long: calls answer at length.
     """
 
@@ -45,12 +45,12 @@ class Published:
         raise ValueError(f"{self.folder or 'no folder'}: neither {TRAVEL} nor {LONG} assigns {name}; expected {WHERE}")
 
     def has(self, file: str) -> bool:
-        """Whether a file is at hand."""
+        """Whether a file is there."""
         return bool(self.folder) and Path(self.folder, file).is_file()
 
 
 NOTHING = Published()
-"""No published program is at hand."""
+"""No published program is there."""
 
 
 @cache

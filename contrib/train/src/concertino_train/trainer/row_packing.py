@@ -1,6 +1,6 @@
 """Rows one behind the other in a single one, so that no padding is computed.
 
-    packed(ids, seen, labels)    what the model reads: one row; its position ids begin anew with every row of the batch
+    packed(ids, seen, labels)    what the model reads: one row; its position ids start at 0 with every row of the batch
     unpacked(numbers, seen)      what it gave for each token, in the places of the batch
 
 transformers makes an attention of such position ids in which every row sees itself alone. The invariant: numbers and
