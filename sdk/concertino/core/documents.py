@@ -86,7 +86,8 @@ def _near(path: Path) -> str:
     from concertino.schema import near_names
 
     try:
-        there = sorted(each.name for each in path.parent.iterdir() if each.suffix in _SUFFIXES)
+        names = (each.name for each in path.parent.iterdir() if each.suffix in _SUFFIXES)
+        there = sorted(name for name in names if not name.startswith("."))
     except OSError:
         return ""
     # Without the suffix, which makes all of them alike.

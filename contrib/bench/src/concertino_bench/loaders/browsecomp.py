@@ -1,9 +1,9 @@
 """BrowseComp and BrowseComp-Plus: short answers that take long searches, published encrypted and decrypted here.
 
 Their owners encrypt the texts so that no model is trained on them by chance: XOR with the SHA-256 hash of a password,
-repeated, in base64. The password, a *canary*, is a column of BrowseComp. Of BrowseComp-Plus it stands in the program that
-its owners publish for decrypting. If you run these tasks, plain questions are in your traces and results: keep them to
-yourself.
+repeated, in base64. The password, a *canary*, is a column of BrowseComp. For BrowseComp-Plus it is in the program
+that its owners publish. If you run these tasks, plain questions are in your traces and results: keep them
+to yourself.
 
 The invariant: a text that the canary does not decrypt is an error of its row, never a question.
 """

@@ -257,6 +257,9 @@ def find_recipe(name: str) -> Recipe:
     for each in left_out_tables():
         if each.name == name:
             raise UsageError(f"{name} cannot be repeated: {each.reason}")
+    of_paper = [each for each in known if each.startswith(f"{name.partition('/')[0]}/")]
+    if of_paper:
+        raise UsageError(f"there is no recipe {name!r}; of this paper there are: {', '.join(of_paper)}")
     raise UsageError(f"there is no recipe {name!r}; {suggestion(name, known, 'concertino bench paper lists them')}")
 
 
