@@ -193,7 +193,7 @@ def test_without_a_pool_it_says_which_files_a_table_wants() -> None:
 
 
 WRONG: dict[str, tuple[Callable[[Path], object], tuple[str, ...], str]] = {
-    "an unknown table": (lambda _: None, ("gap/table-9",), "there is no recipe 'gap/table-9'; of this paper there are: gap/"),
+    "an unknown table": (lambda _: None, ("gap/table-9",), "of this paper there are: gap/"),
     "a table that cannot be repeated": (lambda _: None, ("at-grpo/table-3",), "each row is a training of its own"),
     "a folder without the files": (lambda _: None, ("gap/table-2",), "HotpotQA needs "),
     "two files for one": (
