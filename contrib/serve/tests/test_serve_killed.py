@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -96,44 +97,67 @@ def text_of(stream: bytes) -> str:
     return "".join(choice["delta"].get("content", "") for chunk in chunks for choice in chunk["choices"])
 
 
+class Readers:
+    """Clients that come back with the same key until each has its whole stream, however often a server is killed.
+
+    Args:
+        read: asks for one client, and gives what came before the connection ended.
+    """
+
+    def __init__(self, clients: int, read: Callable[[str], Awaitable[bytes]]) -> None:
+        self.names = [f"client-{number}" for number in range(clients)]
+        self.seen: dict[str, bytes] = {}
+        self._read = read
+        self._paid: list[tuple[int, set[str]]] = []
+
+    @contextlib.asynccontextmanager
+    async def coming_back(self) -> AsyncIterator[asyncio.Future[Any]]:
+        """While the block lasts they ask; the future is done when each has its stream."""
+        tasks = [asyncio.create_task(self._ask(who)) for who in self.names]
+        try:
+            yield asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _ask(self, who: str) -> None:
+        while not self.seen.get(who, b"").endswith(b"[DONE]\n\n"):
+            read, before = await self._read(who), self.seen.get(who, b"")
+            assert read.startswith(before) or before.startswith(read), (before, read)
+            self.seen[who] = max(before, read, key=len)
+            await asyncio.sleep(0.05)
+
+    def note(self, server: Killed) -> None:
+        """A kill: what was called and paid until now."""
+        self._paid.append((len(server.calls()), server.paid()))
+
+    def check(self, server: Killed) -> None:
+        """Each has the text that is right for it, and nothing was paid twice."""
+        assert [text_of(self.seen[who]) for who in self.names] == [f"{who}: {WORDS}" for who in self.names]
+        for until_then, known in self._paid:
+            lines = server.calls()[until_then:]
+            begun = {line.removesuffix(" begins") for line in lines if line.endswith("begins")}
+            assert not begun & known, "a call whose result was on record was made again"
+
+
 async def killed_under(folder: Path, clients: int, points: list[float], number: int = signal.SIGKILL) -> None:
-    """Kill it again and again, while clients come back with the same key until each has its whole stream."""
+    """Kill a server again and again under its clients."""
     server = Killed(folder)
     await server.start()
-    seen: dict[str, bytes] = {}
-    done: set[str] = set()
-    paid: list[tuple[int, set[str]]] = []
-
-    async def ask(who: str) -> None:
-        while who not in done:
-            read = await server.read(who)
-            before = seen.get(who, b"")
-            assert read.startswith(before) or before.startswith(read), (before, read)
-            seen[who] = max(before, read, key=len)
-            if read.endswith(b"[DONE]\n\n"):
-                done.add(who)
-            else:
-                await asyncio.sleep(0.05)
-
-    names = [f"client-{number}" for number in range(clients)]
-    tasks = [asyncio.create_task(ask(who)) for who in names]
+    readers = Readers(clients, server.read)
     try:
-        for seconds in points:
-            await asyncio.sleep(seconds)
-            server.stop(number)
-            paid.append((len(server.calls()), server.paid()))
-            await server.start()
-        await asyncio.gather(*tasks)
-        again = [await server.read(who) for who in names]
+        async with readers.coming_back() as all_have_theirs:
+            for seconds in points:
+                await asyncio.sleep(seconds)
+                server.stop(number)
+                readers.note(server)
+                await server.start()
+            await all_have_theirs
+        again = [await server.read(who) for who in readers.names]
     finally:
-        for task in tasks:
-            task.cancel()
         server.stop(signal.SIGTERM)
-    assert [text_of(seen[who]) for who in names] == [f"{who}: {WORDS}" for who in names]
-    assert again == [seen[who] for who in names]
-    for until, known in paid:
-        begun = {line.removesuffix(" begins") for line in server.calls()[until:] if line.endswith("begins")}
-        assert not begun & known, "a call whose result was on record was made again"
+    assert again == [readers.seen[who] for who in readers.names]
+    readers.check(server)
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from waiting import until, wait_until
 
 from .killed_server import WORDS
 from .serving_example import copy_example
-from .test_serve_killed import Killed, text_of
+from .test_serve_killed import Killed, Readers, text_of
 
 KILLS = int(os.environ.get("CONCERTINO_SERVE_WORKER_KILLS", "20"))
 
@@ -75,47 +75,26 @@ async def test_a_run_of_a_worker_that_is_killed_goes_on_in_the_other_one(tmp_pat
 
 
 async def killed_in_turn(folder: Path, clients: int, points: list[float]) -> None:
-    """Kill one worker or the other, while clients come back to any of them until each has its whole stream."""
+    """Kill one worker or the other, while clients come back to any of them."""
     pair, chance = Pair(folder), random.Random(1)
     await pair.start()
-    seen: dict[str, bytes] = {}
-    done: set[str] = set()
-    paid: list[tuple[int, set[str]]] = []
-
-    async def ask(who: str) -> None:
-        while who not in done:
-            read = await chance.choice(pair.workers).read(who)
-            before = seen.get(who, b"")
-            assert read.startswith(before) or before.startswith(read), (before, read)
-            seen[who] = max(before, read, key=len)
-            if read.endswith(b"[DONE]\n\n"):
-                done.add(who)
-            else:
-                await asyncio.sleep(0.05)
-
-    names = [f"client-{number}" for number in range(clients)]
-    tasks = [asyncio.create_task(ask(who)) for who in names]
+    readers = Readers(clients, lambda who: chance.choice(pair.workers).read(who))
     try:
-        for number, seconds in enumerate(points):
-            await asyncio.sleep(seconds)
-            await pair.kill(number % 2)
-            paid.append((len(pair.workers[0].calls()), pair.workers[0].paid()))
-            pair.workers[number % 2] = await pair._new()
-        await asyncio.gather(*tasks)
-        again = [await worker.read(who) for who in names for worker in pair.workers]
+        async with readers.coming_back() as all_have_theirs:
+            for number, seconds in enumerate(points):
+                await asyncio.sleep(seconds)
+                await pair.kill(number % 2)
+                readers.note(pair.workers[0])
+                pair.workers[number % 2] = await pair._new()
+            await all_have_theirs
+        again = [await worker.read(who) for who in readers.names for worker in pair.workers]
         with contextlib.closing(RunLedger(ledger_file(folder / "traces"), "test")) as ledger:
             await wait_until(lambda: ledger.running() == 0)
     finally:
-        for task in tasks:
-            task.cancel()
         pair.stop()
-    assert [text_of(seen[who]) for who in names] == [f"{who}: {WORDS}" for who in names]
-    assert again == [seen[who] for who in names for _ in pair.workers]
+    assert again == [readers.seen[who] for who in readers.names for _ in pair.workers]
     assert len(list((folder / "traces").glob("*.trace.jsonl"))) == clients
-    for until_then, known in paid:
-        lines = pair.workers[0].calls()[until_then:]
-        begun = {line.removesuffix(" begins") for line in lines if line.endswith("begins")}
-        assert not begun & known, "a call whose result was on record was made again"
+    readers.check(pair.workers[0])
 
 
 @pytest.mark.soak
