@@ -385,6 +385,7 @@ READERS = {
     "contrib/otel/src/concertino_otel/spans.py": _SETTINGS,
     "contrib/ray/src/concertino_ray/cluster.py": _CHILD,
     "contrib/ray/src/concertino_ray/ray_worker.py": _CHILD,
+    "contrib/serve/src/concertino_serve/worker_group.py": _CHILD,
     "contrib/train/src/concertino_train/factories/models.py": _SETTINGS,
     "contrib/train/src/concertino_train/running/quiet.py": _SETTINGS,
     "contrib/train/src/concertino_train/running/ranks.py": _SETTINGS,
