@@ -59,7 +59,7 @@ async def benched(tasks: list[Task], folder: Path) -> float:
 
 def rows(quick: bool) -> list[Row]:
     """All figures."""
-    tasks = list(generate("depth", 3, 200 if quick else 2000))
+    tasks = list(generate("depth", 3, 200 if quick else 1500))
     ratios, ours, floor = [], [], []
     for number in range(1 if quick else 3):
         first = (plain, benched) if number % 2 else (benched, plain)

@@ -233,7 +233,7 @@ def rows(quick: bool) -> list[Row]:
         port = server.stdout.readline().strip()
         try:
             found: dict[tuple[str, str], list[dict[str, float]]] = {}
-            for _ in range(1 if quick else 3):
+            for _ in range(1 if quick else 2):
                 for mode in ("plain", "stream"):
                     for name, count in CLIENTS.items():
                         command = [

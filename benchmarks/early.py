@@ -81,7 +81,7 @@ async def roles(order: str) -> float:
 
 async def measured(quick: bool) -> list[Row]:
     """All figures."""
-    repeat = 1 if quick else 3
+    repeat = 1 if quick else 2
     eager = [await first_round(eager=True) for _ in range(repeat)]
     waiting = [await first_round(eager=False) for _ in range(repeat)]
     least = writing(ROUND) + CALL

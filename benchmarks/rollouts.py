@@ -253,7 +253,7 @@ def rows(quick: bool) -> list[Row]:
     ours, theirs = Ours(model, codec), Theirs(model, codec)
     speeds: dict[Any, list[float]] = {ours: [], theirs: []}
     sampled: dict[Any, int] = {}
-    for number in range(2 if quick else 4):
+    for number in range(2 if quick else 3):
         if number == 1:
             ours.engine.timings = Timings()
         for system in (ours, theirs):

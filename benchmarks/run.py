@@ -1,7 +1,7 @@
 """Run every benchmark in processes of its own and print one table.
 
     make bench                              speed and memory, three processes per scenario: about fifteen minutes
-    make bench ARGS="--all"                 what behaves well, too: faults, crashes, recorded models; about an hour
+    make bench ARGS="--all"                 servers, and what behaves well: faults, crashes, recorded models; about an hour
     make bench ARGS="--only overhead"       one script; may be repeated
     make bench ARGS="--quick"               one short process each: shows that they work
     make bench ARGS="--json"                one JSON object
@@ -57,6 +57,8 @@ BEHAVIOUR = {
 OTHERS = SPEED | BEHAVIOUR
 ONCE = ("rollouts", "early", "bench", "runs", "clients", "graphs", "places", "serving")
 """Long ones: one process each."""
+FIVE_MINUTES = ("serving",)
+"""These run with `--all`, or by themselves."""
 SHORTENED = (
     *("sandbox", "strategies", "conductor", "answers", "streaming", "hostile_streams"),
     *("approvals", "tool_search", "crash"),
@@ -91,7 +93,7 @@ def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     names = [*SCENARIOS, *OTHERS]
-    parser.add_argument("--all", action="store_true", help="what behaves well, too; about an hour")
+    parser.add_argument("--all", action="store_true", help="servers, and what behaves well; about an hour")
     parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=f"one of {', '.join(names)}")
     parser.add_argument("--repeat", type=int, default=3, help="processes per scenario (default: 3)")
     parser.add_argument("--quick", action="store_true", help="one short process each: shows that they work")
@@ -102,7 +104,8 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     """Run and print; the exit status is 1 if a benchmark failed to run, whatever the figures."""
     options = parse()
-    chosen = options.only or [*SCENARIOS, *(OTHERS if options.all else SPEED)]
+    usual = [name for name in SCENARIOS if options.all or name not in FIVE_MINUTES]
+    chosen = options.only or [*usual, *(OTHERS if options.all else SPEED)]
     before = machine()
     rows = scenarios([n for n in SCENARIOS if n in chosen], 1 if options.quick else options.repeat, options.quick)
     others: dict[str, Any] = {}

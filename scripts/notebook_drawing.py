@@ -40,4 +40,4 @@ def drawing_page() -> str:
 def normalised(markup: str) -> str:
     """Without times and ids."""
     markup = re.sub(r"\d+\.\d\d s\b", "0.01 s", markup)
-    return re.sub(r"\d{8}-\d{6}-[0-9a-f]{6}", "20260131-142501-3f9a1c", markup)
+    return re.sub(r"\d{8}-\d{6}-[0-9a-f]{12}", "20260131-142501-3f9a1c07b2d4", markup)

@@ -15,6 +15,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
+from concertino.runs.orchestrator import new_run_id
 from concertino.testing import ScriptedModel
 
 FINAL: list[tuple[str, dict[str, Any]]] = [("final_answer", {})]
@@ -317,3 +318,8 @@ async def test_a_run_by_id_needs_no_pool(tmp_path: Path) -> None:
     handle = ct.Runs(tmp_path).start(ct.Orchestrator(ScriptedModel("Paris.")), "The capital?")
     assert (await handle).answer == "Paris."
     assert ct.Runs(tmp_path).get(handle.id).answer == "Paris."
+
+
+def test_as_many_runs_as_a_server_begins_in_a_minute_have_ids_of_their_own() -> None:
+    many = 60_000
+    assert len({new_run_id() for _ in range(many)}) == many

@@ -6,7 +6,6 @@ are kept in the cache, and the same command continues from there.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from concertino import Budget, ChatRequest, Observation, Reply, TraceStore
 from concertino.core.events import CallEnded, Event, RunEnded, RunStarted
+from concertino.runs.orchestrator import new_run_id
 from concertino.traces import VERSION, JournalSink
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def recorded(
         question: what stands in the trace.
         trace: a file or folder; None for no trace.
     """
-    run_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
+    run_id = new_run_id()
     sink = None
     if trace is not None:
         file = TraceStore(trace).path_for(run_id) if trace.is_dir() or not trace.suffix else trace
