@@ -14,7 +14,7 @@ from __future__ import annotations
 from .dispatch import Rollouts, RolloutsError
 from .in_process_runs import InProcess
 from .node_health import NodeHealth
-from .ordered_work import OrderedRuns, Work, run_once
+from .ordered_work import OrderedRuns, Work, run_once, settle_trace
 from .place import check_place, open_rollouts
 from .pool_reference import PoolReference
 from .run_order import RunOrder, RunResult
@@ -34,4 +34,5 @@ __all__ = [
     "check_place",
     "open_rollouts",
     "run_once",
+    "settle_trace",
 ]

@@ -214,23 +214,46 @@ async def run_once(
     """
     if path is not None and is_again():
         take_over(path)
-    looks = 0
-    while path is not None and (state := _state_of(path)) != "absent":
-        looks += 1
-        if state == "begun":
-            enter(path)
-            with contextlib.suppress(JournalLocked):
-                return await leader.resume(path, pool=pool, finished="recall"), True
-        elif state == "empty" and looks > 1:
-            _remove(path)
-            break
-        # Somebody else has this run now, in this process or in one that was thought dead; or is about to begin it.
+    while path is not None and await _is_begun(path):
+        with contextlib.suppress(JournalLocked):
+            return await leader.resume(path, pool=pool, finished="recall"), True
+        # Somebody else has this run now after all.
         await asyncio.sleep(_POLL)
     try:
         return await leader.run(question, pool=pool, budget=budget, trace=path, run_id=run_id), False
     except JournalExists:
         # Another one made it between the look and the beginning.
         return await run_once(leader, question, pool, path, run_id=run_id, budget=budget)
+
+
+async def settle_trace(path: Path) -> bool:
+    """Wait until nobody writes a trace, and have it from then on; for work that resumes runs by itself.
+
+    Returns:
+        Whether it has the beginning of a run. Else it is not there.
+
+    Raises:
+        JournalFenced: another one has taken it over since.
+    """
+    if is_again():
+        take_over(path)
+    return await _is_begun(path)
+
+
+async def _is_begun(path: Path) -> bool:
+    """Whether a trace has the beginning of a run, once nobody writes it."""
+    looks = 0
+    while (state := _state_of(path)) != "absent":
+        looks += 1
+        if state == "begun":
+            enter(path)
+            return True
+        if state == "empty" and looks > 1:
+            _remove(path)
+            return False
+        # Somebody else has this run now, in this process or in one that was thought dead; or is about to begin it.
+        await asyncio.sleep(_POLL)
+    return False
 
 
 def _state_of(path: Path) -> Literal["absent", "busy", "begun", "empty"]:

@@ -14,6 +14,7 @@ from concertino.cli.options import PoolChoice, common_options, pool_options, war
 from concertino.cli.output import clean, one_line, write_json, write_table
 from concertino.cli.terminal import say
 
+from .place_options import place_options
 from .progress import ProgressLine
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _EXAMPLES = """\b
 Examples:
   concertino pool describe --budget usd=0.5 --save pool.toml
   concertino pool describe --models 'vllm/*' --writer sage --tasks mine.jsonl
+  concertino pool describe --models 'local/*' --on local:2
 """
 _PATH = click.Path(path_type=Path)
 
@@ -51,6 +53,7 @@ _PATH = click.Path(path_type=Path)
     "--concurrency", type=click.IntRange(min=1), default=8, show_default=True, help="Requests to one model at once."
 )
 @click.option("--trace", type=_PATH, metavar="FOLDER", help="Where to record the requests.")
+@place_options
 @click.option("--save", type=_PATH, metavar="FILE", help="A pool file for the described pool.")
 @common_options
 def describe_command(

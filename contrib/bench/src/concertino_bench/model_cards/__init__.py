@@ -10,6 +10,7 @@
     note         what it wrote                         guard        which of its sentences are kept
     describing   planning, for a pool                  work         doing it
     description  the result                            recording    the run and its trace
+    asked_elsewhere  asking in other processes
 
 Invariants: an answer is on disk, under a key of its content, before anything else happens, and is not paid for twice.
 Everything else is computed again each time. Every figure in a text comes from the profile.

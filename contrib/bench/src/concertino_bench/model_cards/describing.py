@@ -7,16 +7,19 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from concertino import Budget, BudgetError, ModelSpec, PoolError, Sampling, UsageError
+from concertino.rollouts import check_place
 
 from concertino_bench.tasks.installed import installed_graders
 from concertino_bench.tasks.task import Task
 
 from .answers import CardQuestion, ModelAnswer, identity, items_of
+from .asked_elsewhere import asked_elsewhere
 from .cache import Cache
 from .collecting import ANSWERS
 from .description import Described, DescriptionProgress
@@ -49,6 +52,8 @@ async def describe(
     concurrency: int = 8,
     executor: Executor | None = None,
     trace: str | Path | None = None,
+    on: str = "",
+    env_from: Sequence[str] = (),
     on_progress: Callable[[DescriptionProgress], None] | None = None,
 ) -> Described:
     """Describe models of a pool from how they do on tasks.
@@ -70,6 +75,9 @@ async def describe(
         concurrency: requests to one model under way at once.
         executor: instead of one of its own.
         trace: a file or folder for a trace of all requests.
+        on: where the models are asked, `local` or `local:4` (worker processes), or a place of a plugin, such as `ray`;
+            in this process by default. What a cluster is worth it for are models that compute where they are asked.
+        env_from: environment variables that worker processes are given beside harmless ones.
         on_progress: called after each answer.
 
     Returns:
@@ -80,6 +88,7 @@ async def describe(
             be used, or a budget in $ and a model of unknown price. Nothing has been asked.
         RunError: an answer cannot be kept.
     """
+    elsewhere = check_place(on)
     chosen = load_tasks(tasks) if tasks is None or isinstance(tasks, (str, Path)) else check_tasks(tasks)
     chosen = chosen if sample is None else draw_tasks(chosen, sample, seed)
     for name, value in (("repeats", repeats), ("concurrency", concurrency)):
@@ -103,12 +112,15 @@ async def describe(
             kept.forget(ANSWERS, item.key)
     work = Work(specs, items, known, author, kept, graders, on_progress)
     path = None if trace is None else Path(trace)
-    if executor is not None:
-        return await work.run(pool, executor, budget, concurrency, path)
     from concertino.executor import Executor
 
-    async with Executor() as own_executor:
-        return await work.run(pool, own_executor, budget, concurrency, path)
+    async with AsyncExitStack() as stack:
+        asked = pool
+        if elsewhere:
+            slots = concurrency * len(specs)
+            asked = await stack.enter_async_context(asked_elsewhere(pool, on, slots=slots, env_from=env_from))
+        used = executor or await stack.enter_async_context(Executor())
+        return await work.run(pool, asked, used, budget, concurrency, path)
 
 
 # -- choosing ----------------------------------------------------------------------------------------------------------

@@ -59,11 +59,15 @@ class Work:
     begun: float = field(default_factory=time.monotonic)
 
     async def run(
-        self, pool: Pool, executor: Executor, budget: Budget, concurrency: int, trace: Path | None
+        self, pool: Pool, asked: Pool, executor: Executor, budget: Budget, concurrency: int, trace: Path | None
     ) -> Described:
-        """Describe every model, side by side."""
+        """Describe every model, side by side.
+
+        Args:
+            asked: the same pool as it is asked.
+        """
         # The writer may stand outside of the pool that is described; requests to it count all the same.
-        scope_pool = pool if self.author is None or self.author.name in pool else pool.adding(self.author)
+        scope_pool = asked if self.author is None or self.author.name in asked else asked.adding(self.author)
         self.prices = {spec.name: spec.prices for spec in pool.models}
         question = f"describe {', '.join(spec.name for spec in self.specs)}"
         with recorded(executor, scope_pool, budget, question, trace) as models:

@@ -75,6 +75,12 @@ class Grade:
             "values": dict(self.values),
         }
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Grade:
+        """The inverse of `to_json`."""
+        lists = {name: tuple(data[name]) for name in ("expected", "found", "marks")}
+        return cls(Verdict(data["verdict"]), data["reason"], **lists, values=dict(data["values"]))
+
 
 @dataclass(frozen=True)
 class Submission:

@@ -367,6 +367,10 @@ class RolloutSection(Section):
         judge: who compares the answers of a group; nobody by default.
         share_calls: calls that rollouts of a group make alike are made once.
         tool_threads: calls of members at once, of all rollouts together.
+        on: where runs happen: `local` in this process, `local:4` in four worker processes, `ray` on a cluster. The
+            policy is sampled in this process or by its server all the same.
+        env: environment variables that worker processes are given, such as OPENAI_API_KEY.
+        listen: address at which workers ask for the policy; one that other machines reach, where workers are there.
     """
 
     strategy: StrategySection = StrategySection()
@@ -385,3 +389,6 @@ class RolloutSection(Section):
     judge: JudgeSection | None = None
     share_calls: bool = False
     tool_threads: Count = 4096
+    on: str = "local"
+    env: list[str] = Field(default_factory=list)
+    listen: str = "127.0.0.1"

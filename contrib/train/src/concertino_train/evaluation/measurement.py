@@ -25,7 +25,7 @@ from concertino_bench.metrics.counterfactuals import followed
 from concertino_bench.reports import read_results
 
 from concertino_train.config.named import make_reward
-from concertino_train.factories.learners import make_engine, make_learner
+from concertino_train.factories.learners import make_engine, make_learner, make_place
 from concertino_train.factories.models import beginning_of, load_model
 from concertino_train.factories.pools import make_pool
 from concertino_train.factories.questions import evaluation_assignments, in_batches, with_changes
@@ -157,12 +157,12 @@ def run_eval(
     folder = Path(output or Path(config.trainer.output) / "eval")
     # Before any rollout is paid for.
     _refuse_other_pool(folder / f"{name}.jsonl", make_pool(used.pool).id)
-    tests = asked_with_each(evaluation_assignments(used), used.trainer.eval.preferences)
-    tests = with_changes(tests) if used.trainer.eval.counterfactuals else tests
+    tests = measured_tests(used)
     with quietly():
         loaded = load_model(used, [test.text for test in tests])
         learner = make_learner(used, loaded)
-    engine = make_engine(used, learner.policies, beginning_of(loaded))
+    place = make_place(used, learner.codec, ["measure"])
+    engine = make_engine(used, learner.policies, beginning_of(loaded), place)
     told.begin("eval", len(tests))
     try:
         # A server has no weights of this policy before it is given them.
@@ -193,6 +193,18 @@ def run_eval(
         round(time.monotonic() - began, 3),
         folder / f"{name}.traces" if written else None,
     )
+
+
+def measured_tests(config: TrainConfig) -> list[Assignment]:
+    """What is asked: every task, with every preference, and over every changed pool where that is wanted.
+
+    Raises:
+        UsageError: as `evaluation_assignments`.
+    """
+    own = config.trainer.eval
+    tests = asked_with_each(evaluation_assignments(config), own.preferences)
+    tests = with_changes(tests) if own.counterfactuals else tests
+    return [replace(test, source=("measure", number)) for number, test in enumerate(tests)]
 
 
 def _refuse_other_pool(path: Path, pool: str) -> None:
@@ -261,8 +273,7 @@ def _rolled_out(
 def _item(rollout: Rollout, system: str, trace: str) -> Item:
     wish = wish_of(rollout.assignment) if rollout.assignment.preference is not None else ""
     key = Key(_system(system, wish, rollout.assignment.change), rollout.assignment.task.id, rollout.sample)
-    asked = rollout.assignment
-    return Item.of_run(key, asked.task, rollout.grade, rollout.run, asked.pool, trace=trace, owners=asked.owners)
+    return rollout.item_of(key, trace)
 
 
 def _system(name: str, wish: str, change: str = "") -> str:
@@ -274,7 +285,7 @@ def _system(name: str, wish: str, change: str = "") -> str:
 def _write_traces(folder: Path, name: str, rollouts: Sequence[Rollout]) -> dict[str, str]:
     """Trace files by id of the rollout, relative to the results."""
     home = clean_folder(folder / f"{name}.traces")
-    paths = {rollout.id: rollout.run.write_trace(home / f"{rollout.id}.trace.jsonl") for rollout in rollouts}
+    paths = {rollout.id: rollout.write_trace(home / f"{rollout.id}.trace.jsonl") for rollout in rollouts}
     return {id_: path.relative_to(folder).as_posix() for id_, path in paths.items()}
 
 

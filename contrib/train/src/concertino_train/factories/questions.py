@@ -125,8 +125,17 @@ class Questions(TaskStream[Any]):
         pool, prefers = self.pool.draw(number * self.ranks + self.rank)
         text = asked_with(task.question, prefers)
         preference = preference_of(prefers) if prefers is not None else None
+        source = "train", number
         return Assignment(
-            task, pool, self.strategy, text, self.budget, preference, home.world, shortlist=self.shortlist
+            task,
+            pool,
+            self.strategy,
+            text,
+            self.budget,
+            preference,
+            home.world,
+            shortlist=self.shortlist,
+            source=source,
         )
 
 
@@ -141,11 +150,11 @@ def evaluation_assignments(config: TrainConfig) -> list[Assignment]:
     pool, strategy, budget = make_pool(config.pool), make_strategy(config.rollout.strategy), make_budget(config)
     drawn, seed, shortlist = config.trainer.eval.unseen, config.trainer.seed, make_shortlist(config.pool)
 
-    def test(task: Task, home: TaskSet) -> Assignment:
-        own = unseen_pool(pool, drawn, f"{seed} {task.id}")
-        return Assignment(task, own, strategy, "", budget, None, home.world, shortlist=shortlist)
+    def test(number: int, task: Task, home: TaskSet) -> Assignment:
+        own, source = unseen_pool(pool, drawn, f"{seed} {task.id}"), ("eval", number)
+        return Assignment(task, own, strategy, "", budget, None, home.world, shortlist=shortlist, source=source)
 
-    return [test(task, home) for task, home in select_tasks(config.tasks.eval, "tasks.eval")]
+    return [test(number, *each) for number, each in enumerate(select_tasks(config.tasks.eval, "tasks.eval"))]
 
 
 def with_changes(tests: Sequence[Assignment]) -> list[Assignment]:

@@ -175,6 +175,9 @@ class StepCollector:
             self.traces.write(step, fresh, self._rewards(fresh), rows)
             self._traced = [(kept[row.rollout].id, row) for row in batch.rows] if whole else []
         offered = max((len(rollout.assignment.pool.actions) for rollout in fresh), default=0)
+        if not self.config.trainer.rl.max_staleness:
+            for rollout in fresh:
+                rollout.drop_trace()
         figures |= episode_figures([rollout.episode for rollout in fresh], offered)
         figures |= self._spent(before, fresh, time.monotonic() - began)
         return replace(batch, figures={**batch.figures, **figures, **measured})

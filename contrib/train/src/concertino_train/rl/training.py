@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import UsageError
+from concertino.rollouts import check_place
 
 from concertino_train.audit.batch import AuditRow
 from concertino_train.audit.checks import audit
 from concertino_train.config.named import make_reward
-from concertino_train.factories.learners import check_server, make_engine, make_learner, without_dropout
+from concertino_train.factories.learners import check_server, make_engine, make_learner, make_place, without_dropout
 from concertino_train.factories.models import beginning_of, first_texts, load_model, precision_of
 from concertino_train.factories.questions import Questions, evaluation_assignments
 from concertino_train.rewards.reward import Reward
@@ -146,6 +147,11 @@ def check_rl(config: TrainConfig) -> None:
             can sample for so many processes.
     """
     check_trackers(config.logging.trackers)
+    if check_place(config.rollout.on) and config.rollout.share_calls:
+        raise UsageError(
+            f"rollout.share_calls with rollout.on={config.rollout.on}: rollouts of a group happen in different "
+            "processes, which share no calls; leave one out"
+        )
     check_server(config, this_rank().ranks)
     if config.rollout.group_size < 2:
         raise UsageError(
@@ -215,7 +221,9 @@ class _RlTraining:
         self.learner: Learner = make_learner(config, loaded, self.home.path)
         # Ratios of new to old probabilities would be noise; SFT may have trained the same adapters with dropout.
         without_dropout(self.learner.model)
-        self.engine = make_engine(config, self.learner.policies, self.beginning)
+        journals = self.home.journals / f"rank-{self.rank.rank}"
+        place = make_place(config, self.learner.codec, ["train", *(["eval"] if config.tasks.eval else [])], journals)
+        self.engine = make_engine(config, self.learner.policies, self.beginning, place)
         self._closing.callback(self.learner.close)
         self._closing.callback(self.engine.close)
         # A checkpoint may lie within the updates of a step; that step is then the one that is resumed.
@@ -231,7 +239,7 @@ class _RlTraining:
             reward,
             traces=traces,
             tests=tests,
-            journals=self.home.journals / f"rank-{self.rank.rank}",
+            journals=journals,
             before=self.learner.refresh,
             # A resumed training was audited at its beginning, and its first batch now is a later one.
             first=None if self.after else self._audit,

@@ -30,6 +30,7 @@ class Assignment:
         change: what is changed of the pool, to see whether the choice follows the descriptions.
         owners: whose description each member bears, where they are permuted.
         shortlist: what the policy sees of the pool; all of it by default.
+        source: of what settings ask, which of their questions: `("train", 7)`. Another process makes it again by that.
     """
 
     task: Task
@@ -42,6 +43,7 @@ class Assignment:
     change: Counterfactual | Literal[""] = ""
     owners: Mapping[str, str] = field(default_factory=dict)
     shortlist: Shortlist | None = None
+    source: tuple[str, int] | None = None
 
     @property
     def text(self) -> str:

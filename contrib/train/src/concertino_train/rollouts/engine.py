@@ -23,7 +23,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from concertino import (
     Executor,
@@ -51,11 +51,14 @@ from concertino_train.role_turns import RoleTurns, Scripts
 
 from .assignment import Assignment, TokenLimits
 from .conversations import Conversations, Encoder
-from .gathering import PATIENCE, Answer, Gatherer, Seat
+from .gathering import PATIENCE, Answer, Asks, Gatherer
 from .rollout import Rollout
 from .sequences import TokenSequence
 from .sharing import SharedCalls
 from .timings import Timings
+
+if TYPE_CHECKING:
+    from .placed_rollouts import PlacedRollouts
 
 T = TypeVar("T")
 POLICY = "policy"
@@ -66,7 +69,11 @@ _VERSION = "policy_version"
 
 @dataclass
 class Player:
-    """One rollout under way. Its name says where it stands in its training, and decides what is drawn for it."""
+    """One rollout under way. Its name says where it stands in its training, and decides what is drawn for it.
+
+    Attributes:
+        temperature: with which the policy samples, for the record.
+    """
 
     name: str
     assignment: Assignment
@@ -75,6 +82,7 @@ class Player:
     run: SteppedRun
     world: TaskWorld | None
     watch: RoleTurns
+    temperature: float = 1.0
     conversations: Conversations = field(default_factory=Conversations)
     readings: list[Reading | None] = field(default_factory=list)
     turn: int = 0
@@ -130,6 +138,7 @@ class RolloutEngine:
         patience: seconds without a new question after which a batch is sampled without runs whose calls last longer.
         scope: the training and the process; part of the ids of runs, from which the idempotency keys of calls are made.
             A provider may answer a key that it knows with what it answered before.
+        place: where runs happen instead of in this process, which then only samples; closed with the engine.
     """
 
     def __init__(
@@ -144,11 +153,12 @@ class RolloutEngine:
         calls: int = 4096,
         patience: float = PATIENCE,
         scope: str = "",
+        place: PlacedRollouts | None = None,
     ) -> None:
         self.policies = {"": policy} if isinstance(policy, Policy) else dict(policy)
         self.limits = limits or TokenLimits()
         self.share = share
-        self.patience, self.scope = patience, scope
+        self.patience, self.scope, self.place = patience, scope, place
         self.timings = Timings()
         self.shared = {"asked": 0, "hits": 0}
         self._graders = list(graders) if graders is not None else None
@@ -204,8 +214,11 @@ class RolloutEngine:
                 ]
             )
 
-    async def play(self, player: Player, jury: Grader, seat: Seat, seed: int) -> Rollout:
+    async def play(self, player: Player, jury: Grader, seat: Asks, seed: int) -> Rollout:
         """Play one run from its beginning to its grade, whatever the others do. It is closed in any case."""
+        if self.place is not None:
+            with self.measured("environment"):
+                return await self.place.play(player, seat, seed)
         try:
             await self.advance(player)
             while not player.run.done:
@@ -232,6 +245,8 @@ class RolloutEngine:
 
     def close(self) -> None:
         """Release executor, threads and sandbox. May be called again."""
+        if self.place is not None and self._loop is not None:
+            self.wait(self.place.close())
         # An executor that was given is its owner's to close.
         if self._given is None and self._executor is not None:
             executor, self._executor = self._executor, None
@@ -274,9 +289,12 @@ class RolloutEngine:
             calls = SharedCalls(self.shared) if self.share else None
             group = []
             for sample in range(group_size):
-                player = self._player(f"{step}-{place}-{sample}", label, assignment, sample, calls, journals)
-                player.group = name
-                group.append(player)
+                own = f"{step}-{place}-{sample}"
+                # Where runs happen elsewhere, their traces are written there.
+                trace = None if journals is None or self.place is not None else journal_of(journals, own)
+                group.append(
+                    self.player(own, assignment, group=name, sample=sample, label=label, calls=calls, trace=trace)
+                )
             begun.append(group)
         return begun
 
@@ -284,15 +302,29 @@ class RolloutEngine:
         """Forget what was encoded for the questions of earlier steps, which would pile up."""
         self._encoders.clear()
 
-    def _player(
+    def player(
         self,
         name: str,
-        label: str,
         assignment: Assignment,
+        *,
+        group: str,
         sample: int,
-        calls: SharedCalls | None,
-        journals: Path | None,
+        label: str = "",
+        calls: SharedCalls | None = None,
+        trace: Path | None = None,
+        run_id: str = "",
     ) -> Player:
+        """One run at its beginning, or where an earlier process left it.
+
+        Args:
+            name: says where it stands in its training.
+            group: what it is compared with.
+            sample: which of the group.
+            label: sets it apart from others of the same name.
+            calls: that the group shares.
+            trace: of the run, if it has one; none is kept in a world.
+            run_id: by default made of the scope, the label and the name.
+        """
         world = assignment.world(assignment.task) if assignment.world is not None else None
         pool = assignment.pool_in(world)
         policy = next(iter(self.policies.values()))
@@ -307,11 +339,11 @@ class RolloutEngine:
             before=[seat.before] if seat else [],
             after=[seat.after] if seat else [],
         )
-        trace = None if journals is None or world is not None else journal_of(journals, name)
-        run_id = "-".join(part for part in (self.scope, label, name) if part)
+        trace = None if world is not None else trace
+        run_id = run_id or "-".join(part for part in (self.scope, label, name) if part)
         run = orchestrator.stepped(assignment.text, pool=pool, budget=assignment.budget, run_id=run_id, trace=trace)
         watch = RoleTurns(assignment.task, self._scripts)
-        return Player(name, assignment, assignment.task.id, sample, run, world, watch)
+        return Player(name, assignment, group, sample, run, world, watch, policy.temperature)
 
     @property
     def executor(self) -> Executor:

@@ -18,7 +18,7 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from concertino_train.policies import Prompt, Sample
 
@@ -42,6 +42,16 @@ class Answer(NamedTuple):
 
 Generate = Callable[[Sequence[Prompt]], Awaitable[list[Answer]]]
 """Answers the rows of a batch."""
+
+
+class Asks(Protocol):
+    """The place of one run among those that ask the policy."""
+
+    async def ask(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        """The policy's answers; one question at a time."""
+
+    def leave(self) -> None:
+        """Ask no more; nobody waits for this run."""
 
 
 @dataclass(eq=False)

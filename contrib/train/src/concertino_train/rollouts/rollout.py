@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from concertino import Run
-from concertino_bench import Grade
+from concertino import Run, Trace, TraceStore
+from concertino.traces.blobs import BLOB_LIMIT
+from concertino.traces.journal import Journal
+from concertino.traces.trace import header
+from concertino_bench import Grade, Item, Key
 
 from concertino_train.episodes import Episode
 from concertino_train.groups.keys import GroupKey
@@ -49,10 +53,11 @@ class Rollout:
         assignment: what was rolled out.
         sample: which rollout of its group, from 0.
         sequences: what the policy read and wrote.
-        run: the run, with all its events.
+        run: the run, with all its events; of one that happened in another process without them: they are in its trace.
         grade: of its answer.
         episode: what rewards read.
         candidates: with tree sampling, all texts that were tried.
+        item: of a run that happened in another process, what an evaluation counts of it.
     """
 
     id: str
@@ -63,6 +68,40 @@ class Rollout:
     grade: Grade
     episode: Episode
     candidates: list[TurnCandidate] = field(default_factory=list)
+    item: Item | None = None
+
+    def write_trace(self, path: Path) -> Path:
+        """Write the record of the run to a file.
+
+        Raises:
+            JournalError: the file exists already, or cannot be written.
+        """
+        if self.item is None or self.run.path is None:
+            return self.run.write_trace(path)
+        known = Trace.load(self.run.path)
+        # Written anew: a sealed trace is bound to its header, and large values lie in files beside it.
+        with Journal.create(path, header(known.run_id)) as journal:
+            for record in known.records:
+                journal.append({name: value for name, value in record.items() if name != "n"}, limit=BLOB_LIMIT)
+        return path
+
+    def drop_trace(self) -> None:
+        """Remove the trace of a run that happened in another process; it is not continued any more."""
+        if self.item is not None and self.run.path is not None:
+            TraceStore(self.run.path.parent).delete(self.run.id)
+            self.run.path = None
+
+    def item_of(self, key: Key, trace: str = "") -> Item:
+        """What an evaluation counts of it.
+
+        Args:
+            key: system, task and sample.
+            trace: where its trace is.
+        """
+        if self.item is not None:
+            return replace(self.item, key=key, trace=trace)
+        asked = self.assignment
+        return Item.of_run(key, asked.task, self.grade, self.run, asked.pool, trace=trace, owners=asked.owners)
 
     @property
     def group(self) -> str:

@@ -25,7 +25,7 @@ from concertino_train.rewards.reward import Reward
 
 from .assignment import Assignment
 from .engine import Player, RolloutEngine, together
-from .gathering import Gatherer, Seat
+from .gathering import Asks, Gatherer
 from .rollout import Rollout, TurnCandidate
 from .sequences import TokenSequence
 
@@ -92,13 +92,16 @@ class TreeSampler:
                 ]
             )
 
-    async def grow(self, player: Player, jury: Grader, seat: Seat, group_size: int, seed: int) -> Rollout:
+    async def grow(self, player: Player, jury: Grader, seat: Asks, group_size: int, seed: int) -> Rollout:
         """Grow one tree, whatever the others do; its runs are closed in any case.
 
         Raises:
             UsageError: the task has no environment that judges turns.
         """
         engine, tried = self.engine, list[TurnCandidate]()
+        if engine.place is not None:
+            with engine.measured("environment"):
+                return await engine.place.play(player, seat, seed, tree=group_size)
         try:
             self._refuse_unjudged(player)
             await engine.advance(player)
@@ -126,7 +129,7 @@ class TreeSampler:
             )
 
     async def _branch(
-        self, player: Player, sequence: TokenSequence, seat: Seat, tried: list[TurnCandidate], k: int, seed: int
+        self, player: Player, sequence: TokenSequence, seat: Asks, tried: list[TurnCandidate], k: int, seed: int
     ) -> Player:
         """K candidates of a run that asks, and the one that it continues with."""
         engine, ask, where = self.engine, player.asks(), player.conversations.place(sequence)
@@ -148,7 +151,7 @@ class TreeSampler:
         await engine.look(twins[chosen])
         return twins[chosen]
 
-    async def _finished_turns(self, twins: Sequence[Player], seat: Seat, turn: int, seed: int) -> list[Player]:
+    async def _finished_turns(self, twins: Sequence[Player], seat: Asks, turn: int, seed: int) -> list[Player]:
         """Each branch where its turn is over, else a copy of it in which the other roles have spoken too."""
         engine = self.engine
         ends = [twin.fork(".end") if _is_in(twin, turn) else twin for twin in twins]

@@ -77,7 +77,7 @@ class TraceWriter:
         """
         home = clean_folder(self.folder / f"step-{step:06d}")
         chosen = choose(rollouts, scored, self.settings.keep)
-        paths = [rollouts[place].run.write_trace(home / f"{rollouts[place].id}.trace.jsonl") for place in chosen]
+        paths = [rollouts[place].write_trace(home / f"{rollouts[place].id}.trace.jsonl") for place in chosen]
         _write(home / "episodes.jsonl", [rollout.episode.to_json() for rollout in rollouts])
         told = rows or {}
         rewards = [

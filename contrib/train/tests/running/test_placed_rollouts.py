@@ -1,0 +1,347 @@
+"""Where the runs of a training happen changes nothing but times; workers that die cost nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from concertino import Trace, UsageError
+from concertino.rollouts import Processes
+from concertino_local.codec import ByteCodec
+from concertino_train.config import TrainConfig, load_config
+from concertino_train.evaluation import run_eval
+from concertino_train.factories.learners import make_engine, make_place
+from concertino_train.factories.models import first_texts, load_model
+from concertino_train.factories.questions import Questions
+from concertino_train.policies import Policy, Prompt, Sample, ScriptedPolicy
+from concertino_train.rl import RlResult, run_rl
+from concertino_train.rollouts import Rollout
+from concertino_train.rollouts.gathering import Answer, Gatherer
+from concertino_train.rollouts.placed_work import RolloutWork
+from concertino_train.rollouts.policy_socket import PolicyAddress, PolicyLine, PolicyLost, PolicyServer
+
+from .conftest import SETTINGS
+from .test_run_rl import ROLES, shown, weights
+
+Settings = Callable[..., TrainConfig]
+CALLS = '<reasoning>r</reasoning>\n<tool_call>{{"name": "{name}", "arguments": {arguments}}}</tool_call>'
+
+
+# -- the way to the policy ---------------------------------------------------------------------------------------------
+
+
+async def _sampled(prompts: Sequence[Prompt]) -> list[Answer]:
+    if any(prompt.role == "nobody" for prompt in prompts):
+        raise LookupError("no policy plays it")
+    return [
+        Answer(Sample((prompt.seed, *prompt.ids), (-0.1, *[-1 / 3] * len(prompt.ids)), "stop"), 7, 0.25)
+        for prompt in prompts
+    ]
+
+
+def over_a_line(work: Callable[[PolicyServer, PolicyAddress, Gatherer], Any]) -> Any:
+    async def run() -> Any:
+        server = PolicyServer()
+        address = await server.start()
+        try:
+            return await work(server, address, Gatherer(_sampled, 0.05))
+        finally:
+            await server.close()
+
+    return asyncio.run(run())
+
+
+def test_a_run_elsewhere_gets_the_very_numbers_that_were_sampled() -> None:
+    async def work(server: PolicyServer, address: PolicyAddress, gatherer: Gatherer) -> list[Answer]:
+        line = PolicyLine(address)
+        with server.seated("a", gatherer.enter()), server.seated("b", gatherer.enter()):
+            asked = [line.seat(run).ask([Prompt((1, 2), 5, seed=2**62 + 1)]) for run in ("a", "b")]
+            (first,), (second,) = await asyncio.gather(*asked)
+        await line.close()
+        assert first == second
+        return [first]
+
+    (answer,) = over_a_line(work)
+    assert answer == Answer(Sample((2**62 + 1, 1, 2), (-0.1, -1 / 3, -1 / 3), "stop"), 7, 0.25)
+
+
+def test_runs_elsewhere_are_asked_in_one_batch_and_nobody_waits_for_one_that_has_left() -> None:
+    async def work(server: PolicyServer, address: PolicyAddress, gatherer: Gatherer) -> float:
+        gatherer._patience = 60
+        line = PolicyLine(address)
+        with server.seated("a", gatherer.enter()), server.seated("b", gatherer.enter()):
+            asking = asyncio.create_task(line.seat("a").ask([Prompt((1,), 5)]))
+            await asyncio.sleep(0.05)
+            assert not asking.done()  # `b` is waited for
+            began = time.monotonic()
+            line.seat("b").leave()
+            await asking
+        await line.close()
+        return time.monotonic() - began
+
+    assert over_a_line(work) < 5
+
+
+def test_who_does_not_know_the_token_is_not_heard() -> None:
+    async def work(server: PolicyServer, address: PolicyAddress, gatherer: Gatherer) -> None:
+        line = PolicyLine(PolicyAddress(address.host, address.port, "0" * 64))
+        with server.seated("a", gatherer.enter()), pytest.raises(PolicyLost, match="ended"):
+            await line.seat("a").ask([Prompt((1,), 5)])
+        await line.close()
+
+    over_a_line(work)
+
+
+def test_a_run_that_is_not_under_way_here_is_told_so_and_a_failing_policy_fails_where_it_is_waited_for() -> None:
+    async def work(server: PolicyServer, address: PolicyAddress, gatherer: Gatherer) -> None:
+        line = PolicyLine(address)
+        with pytest.raises(UsageError, match="the run c is not under way"):
+            await line.seat("c").ask([Prompt((1,), 5)])
+        with server.seated("a", gatherer.enter()):
+            with pytest.raises(UsageError, match="LookupError: no policy plays it"):
+                await line.seat("a").ask([Prompt((1,), 5, role="nobody")])
+            assert isinstance(server.failed["a"], LookupError)
+        await line.close()
+
+    over_a_line(work)
+
+
+def test_a_training_that_has_ended_is_told_to_who_asks() -> None:
+    async def work(server: PolicyServer, address: PolicyAddress, gatherer: Gatherer) -> None:
+        line = PolicyLine(address)
+        gatherer._patience = 60
+        with server.seated("a", gatherer.enter()), server.seated("b", gatherer.enter()):
+            asking = asyncio.create_task(line.seat("a").ask([Prompt((1,), 5)]))
+            await asyncio.sleep(0.05)
+            await server.close()
+            with pytest.raises(PolicyLost):
+                await asking
+        await line.close()
+        with pytest.raises(PolicyLost, match=r"rollout\.listen"):
+            await PolicyLine(address).seat("a").ask([Prompt((1,), 5)])
+
+    over_a_line(work)
+
+
+# -- rollouts ----------------------------------------------------------------------------------------------------------
+
+
+def settings(tmp_path: Path, *overrides: str) -> TrainConfig:
+    return load_config(SETTINGS, [f"trainer.output={tmp_path / 'out'}", "reward={preset: gap}", *overrides])
+
+
+def asking(context: str, prompt: Prompt) -> str:
+    """Calls an expert of the practice pool, then answers."""
+    if "OK" in context.rpartition("assistant")[0]:
+        return "<answer>seven</answer>"
+    return CALLS.format(name="toll_desk", arguments=json.dumps({"query": f"what is {prompt.seed % 97}?"}))
+
+
+def rolled_out(
+    config: TrainConfig, folder: Path | None = None, script: Callable[[str, Prompt], str] = asking, **more: Any
+) -> list[Rollout]:
+    """Rollouts of the first two questions of a training, in groups of two."""
+    questions = Questions(config)
+    codec = load_model(config, first_texts(questions)).codec
+    policy: Policy = ScriptedPolicy(script, codec)
+    engine = make_engine(config, policy, "weights", make_place(config, codec, ["train"], folder))
+    try:
+        return engine.run_sync([questions.assignment(number) for number in (0, 1)], group_size=2, seed=3, **more)
+    finally:
+        engine.close()
+
+
+def told(rollout: Rollout) -> dict[str, Any]:
+    """What a rollout holds, but for its times."""
+    episode = rollout.episode.to_json()
+    for name in ("seconds", "critical_path", "call_seconds"):
+        episode["totals"].pop(name, None)
+    for each in episode["rounds"]:
+        each.pop("seconds", None)
+        for call in each.get("calls", ()):
+            call.pop("seconds", None)
+    return {
+        "id": rollout.id,
+        "sample": rollout.sample,
+        "sequences": [sequence.to_json() for sequence in rollout.sequences],
+        "grade": rollout.grade.to_json(),
+        "episode": episode,
+        "answer": (rollout.run.id, rollout.run.answer, rollout.run.stop, rollout.run.pool_id),
+        "usage": rollout.run.usage._replace(seconds=0),
+    }
+
+
+def alike(here: RlResult, there: RlResult) -> None:
+    """Equal but for the rounding of a batch's arithmetic: a worker that begins late is asked in a later batch."""
+    one, two = weights(here), weights(there)
+    assert max(float((one[name] - two[name]).abs().max()) for name in one) < 1e-4
+    for line, other in zip(shown(here.folder), shown(there.folder), strict=True):
+        assert line == pytest.approx(other, abs=1e-4)
+
+
+WIDE = ("rollout.turn_tokens=400", "rollout.total_tokens=2000", "model.new.context=4096")
+
+
+@pytest.mark.slow
+def test_rollouts_in_worker_processes_are_those_of_this_process(tmp_path: Path) -> None:
+    here = rolled_out(settings(tmp_path, *WIDE))
+    assert {rollout.run.stop for rollout in here} == {"answered"}
+    assert all(rollout.episode.calls for rollout in here)
+    folder = tmp_path / "journals"
+    there = rolled_out(settings(tmp_path, *WIDE, "rollout.on=local:2"), folder)
+    assert [told(rollout) for rollout in there] == [told(rollout) for rollout in here]
+    for one, other in zip(here, there, strict=True):
+        written = one.write_trace(tmp_path / f"here-{one.id}"), other.write_trace(tmp_path / f"there-{one.id}")
+        kinds = [[record["t"] for record in Trace.load(path).records] for path in written]
+        assert kinds[0] == kinds[1]
+        assert other.item is not None
+
+    # What was made is not made again: the traces answer, and nobody is asked.
+    def silent(context: str, prompt: Prompt) -> str:
+        raise AssertionError("the policy was asked again")
+
+    again = rolled_out(settings(tmp_path, *WIDE, "rollout.on=local:1"), folder, silent)
+    assert [told(rollout) for rollout in again] == [told(rollout) for rollout in here]
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_costs_nothing_but_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places: list[Processes] = []
+    begun = Processes.__init__
+    monkeypatch.setattr(Processes, "__init__", lambda self, *a, **k: (places.append(self), begun(self, *a, **k))[1])
+    killed: list[int] = []
+
+    def killing(context: str, prompt: Prompt) -> str:
+        # Behind the first call of a run, so that a trace is there to continue.
+        if "OK" in context and len(killed) < 2:
+            for pid in places[0].pids[:1]:
+                killed.append(pid)
+                os.kill(pid, signal.SIGKILL)
+        return asking(context, prompt)
+
+    here = rolled_out(settings(tmp_path, *WIDE))
+    there = rolled_out(settings(tmp_path, *WIDE, "rollout.on=local:2"), tmp_path / "journals", killing)
+    assert killed
+    assert [told(rollout) for rollout in there] == [told(rollout) for rollout in here]
+
+
+@pytest.mark.slow
+def test_a_training_on_worker_processes_is_the_one_of_this_process(tmp_path: Path, tiny: Settings) -> None:
+    steps = ("trainer.rl.steps=2", "trainer.rl.eval_every=1", "logging.traces.every=1")
+    here = run_rl(tiny(*steps))
+    there = run_rl(tiny(*steps, "rollout.on=local:2"), output=tmp_path / "there")
+    alike(here, there)
+    assert sorted(path.name for path in here.folder.rglob("*.trace.jsonl")) == sorted(
+        path.name for path in there.folder.rglob("*.trace.jsonl")
+    )
+    assert not (there.folder / "journals").exists()
+
+
+@pytest.mark.slow
+def test_a_training_that_is_played_ahead_on_workers_trains_no_token_that_is_too_old(tiny: Settings) -> None:
+    result = run_rl(tiny("trainer.rl.max_staleness=1", "rollout.on=local:2"))
+    lines = shown(result.folder)
+    assert len(lines) == 4
+    assert max(line["ahead/staleness_max"] for line in lines) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
+def test_trees_grow_in_workers_as_here(tmp_path: Path, tiny: Settings) -> None:
+    here = run_rl(tiny(*ROLES), force=True)
+    there = run_rl(tiny(*ROLES, "rollout.on=local:1"), output=tmp_path / "there", force=True)
+    alike(here, there)
+
+
+@pytest.mark.slow
+def test_an_evaluation_on_workers_writes_the_same_results(tmp_path: Path, tiny: Settings) -> None:
+    changed = ("reward={preset: gap}", "trainer.eval.counterfactuals=true")
+    here = run_eval(tiny(*changed), output=tmp_path / "here", traces=2)
+    there = run_eval(tiny(*changed, "rollout.on=local:2"), output=tmp_path / "there", traces=2)
+    assert lines_of(there.results) == lines_of(here.results)
+    assert len(list((tmp_path / "there").rglob("*.trace.jsonl"))) == 2
+    assert there.figures == here.figures
+
+
+def lines_of(results: Path) -> list[dict[str, Any]]:
+    """Items without times."""
+    found = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()[1:]]
+    for item in found:
+        for name in ("seconds", "critical_path"):
+            item.pop(name, None)
+        for used in [item.get("usage", {}), *(each["usage"] for each in item.get("members", {}).values())]:
+            used.pop("seconds", None)
+        for each in item.get("members", {}).values():
+            each.pop("seconds", None)
+    return sorted(found, key=lambda item: str(item["key"]))
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+def test_calls_are_not_shared_between_processes(tiny: Settings) -> None:
+    with pytest.raises(UsageError, match=r"share_calls with rollout.on=local:2"):
+        run_rl(tiny("rollout.share_calls=true", "rollout.on=local:2"))
+
+
+def test_a_place_that_does_not_exist_is_refused_before_anything_is_loaded(tiny: Settings) -> None:
+    with pytest.raises(UsageError, match="expected where runs happen"):
+        run_rl(tiny("rollout.on=moon"))
+
+
+def test_a_codec_that_is_an_object_of_this_program_cannot_be_sent(tiny: Settings) -> None:
+    work = RolloutWork(tiny(), ByteCodec(), PolicyAddress("127.0.0.1", 1, ""), Path("journals"))
+    with pytest.raises(UsageError, match="ByteCodec is an object of this program"):
+        work.to_json()
+
+
+def test_another_question_or_pool_in_a_worker_is_refused(tmp_path: Path, tiny: Settings) -> None:
+    from dataclasses import replace
+
+    from concertino.rollouts import RunOrder
+
+    config = tiny("rollout.on=local:1")
+    questions = Questions(config)
+    asked = questions.assignment(0)
+    codec = load_model(config, first_texts(questions)).codec
+    told = RolloutWork(config, codec, PolicyAddress("127.0.0.1", 1, ""), tmp_path, ["train"]).to_json()
+    work = RolloutWork.from_json(json.loads(json.dumps(told)))
+    order = RunOrder(asked.text, {"id": "q", "source": ["train", 0], "name": "1-0-0", "tree": 0}, asked.pool.id)
+
+    async def refused(order: RunOrder) -> str:
+        with pytest.raises(Exception, match="is another one here") as caught:
+            await work.perform(order)
+        return str(caught.value)
+
+    async def both() -> list[str]:
+        try:
+            return [await refused(replace(order, question="What?")), await refused(replace(order, pool="0"))]
+        finally:
+            await work.aclose()
+
+    assert [said.split()[0:2] for said in asyncio.run(both())] == [["question", "0"], ["the", "pool"]]
+
+
+def test_a_folder_that_workers_do_not_have_is_named(tmp_path: Path, tiny: Settings) -> None:
+    config = tiny()
+    codec = load_model(config, first_texts(Questions(config))).codec
+    told = RolloutWork(config, codec, PolicyAddress("127.0.0.1", 1, ""), tmp_path, ["train"]).to_json()
+    with pytest.raises(UsageError, match="/nowhere/at/all, is not here"):
+        RolloutWork.from_json({**told, "here": "/nowhere/at/all"})
+
+
+def test_a_run_that_cannot_be_made_ends_the_training_with_its_reason(tmp_path: Path) -> None:
+    config = settings(tmp_path, "rollout.on=local:1")
+
+    def failing(context: str, prompt: Prompt) -> str:
+        raise LookupError("the weights are gone")
+
+    with pytest.raises(LookupError, match="the weights are gone"):
+        rolled_out(config, script=failing)
