@@ -1,7 +1,7 @@
 """Run every benchmark in processes of its own and print one table.
 
     make bench                              speed and memory, three processes per scenario: about fifteen minutes
-    make bench ARGS="--all"                 servers, and what behaves well: faults, crashes, recorded models; about an hour
+    make bench ARGS="--all"                 servers, and what behaves well: faults, crashes, recorded models; an hour
     make bench ARGS="--only overhead"       one script; may be repeated
     make bench ARGS="--quick"               one short process each: shows that they work
     make bench ARGS="--json"                one JSON object

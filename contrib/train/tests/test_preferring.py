@@ -11,7 +11,8 @@ from concertino_bench import Grade, Item, Key, Verdict
 from concertino_toy.practice import practice_pool
 from concertino_toy.practice.experts.calls import RoundsExpert
 from concertino_train.config import load_config
-from concertino_train.evaluation.preferences import asked_with_each, preference_figures, wish_of
+from concertino_train.evaluation.preferences import preference_figures, wish_of
+from concertino_train.factories.questions import asked_with_each
 from concertino_train.practice import tasks
 from concertino_train.rollouts import Assignment
 

@@ -34,14 +34,14 @@ def described(tmp_path: Path, on: str) -> Described:
 
 def plain(found: Described) -> list[dict[str, Any]]:
     """What does not depend on the clock."""
-    profiles = [replace(each.profile, seconds_median=0.0, at="") for each in found.descriptions]
-    return [{**profile.to_json()} for profile in profiles]
+    clock = {"seconds_median": 0.0, "seconds_p90": 0.0, "at": 0.0, "evidence": ""}
+    return [replace(each.profile, **clock).to_json() for each in found.descriptions]
 
 
 @pytest.mark.slow
 def test_models_in_worker_processes_are_described_as_in_this_one(tmp_path: Path) -> None:
     here, there = described(tmp_path, ""), described(tmp_path, "local:2")
-    assert [each.model for each in there.descriptions] == ["toy/conductor", "toy/leader"]
+    assert {each.model for each in there.descriptions} == {"toy/conductor", "toy/leader"}
     assert plain(there) == plain(here)
     assert there.pool.models[0].name == here.pool.models[0].name
     assert there.usage.tokens == here.usage.tokens > 0
@@ -69,8 +69,10 @@ def test_a_failure_elsewhere_is_raised_here(tmp_path: Path) -> None:
         pool = ct.Pool.installed("toy/leader")
         async with asked_elsewhere(pool, "local:1", slots=2) as placed:
             model = placed.model("toy/leader").factory()
-            with pytest.raises(ct.ProviderError):
-                await model.chat(ct.ChatRequest([]))
+            assert (await model.chat(REQUEST)).usage.tokens
+            model._name = "toy/none"  # type: ignore[attr-defined]
+            with pytest.raises(ct.ProviderError, match="toy/none"):
+                await model.chat(REQUEST)
 
     asyncio.run(run())
 

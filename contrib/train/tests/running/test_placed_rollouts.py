@@ -16,16 +16,16 @@ from concertino import Trace, UsageError
 from concertino.rollouts import Processes
 from concertino_local.codec import ByteCodec
 from concertino_train.config import TrainConfig, load_config
+from concertino_train.elsewhere import RolloutWork, make_place
+from concertino_train.elsewhere.policy_socket import PolicyAddress, PolicyLine, PolicyLost, PolicyServer
 from concertino_train.evaluation import run_eval
-from concertino_train.factories.learners import make_engine, make_place
+from concertino_train.factories.learners import make_engine
 from concertino_train.factories.models import first_texts, load_model
 from concertino_train.factories.questions import Questions
 from concertino_train.policies import Policy, Prompt, Sample, ScriptedPolicy
 from concertino_train.rl import RlResult, run_rl
 from concertino_train.rollouts import Rollout
 from concertino_train.rollouts.gathering import Answer, Gatherer
-from concertino_train.rollouts.placed_work import RolloutWork
-from concertino_train.rollouts.policy_socket import PolicyAddress, PolicyLine, PolicyLost, PolicyServer
 
 from .conftest import SETTINGS
 from .test_run_rl import ROLES, shown, weights
@@ -138,10 +138,12 @@ def settings(tmp_path: Path, *overrides: str) -> TrainConfig:
 
 
 def asking(context: str, prompt: Prompt) -> str:
-    """Calls an expert of the practice pool, then answers."""
-    if "OK" in context.rpartition("assistant")[0]:
+    """Asks a guide of the practice pool, ends, and answers."""
+    turn = context.count("<|im_start|>assistant")
+    if turn > 2:
         return "<answer>seven</answer>"
-    return CALLS.format(name="toll_desk", arguments=json.dumps({"query": f"what is {prompt.seed % 97}?"}))
+    call = ("elm", {"ask": f"what is {prompt.seed % 97}?"}) if turn == 1 else ("final_answer", {})
+    return CALLS.format(name=call[0], arguments=json.dumps(call[1]))
 
 
 def rolled_out(
@@ -220,7 +222,7 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(tmp_path: Path, monkeypa
 
     def killing(context: str, prompt: Prompt) -> str:
         # Behind the first call of a run, so that a trace is there to continue.
-        if "OK" in context and len(killed) < 2:
+        if "<tool_response>" in context and len(killed) < 2:
             for pid in places[0].pids[:1]:
                 killed.append(pid)
                 os.kill(pid, signal.SIGKILL)

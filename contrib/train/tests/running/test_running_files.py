@@ -171,11 +171,8 @@ def test_smoothing_keeps_a_constant_and_lags_behind_a_step() -> None:
 # -- traces ------------------------------------------------------------------------------------------------------------
 
 
-class FakeRun:
-    """A run as far as a writer of traces looks at it."""
-
-    def __init__(self, id_: str) -> None:
-        self.id = id_
+class FakeRollout(SimpleNamespace):
+    """A rollout as far as a writer of traces looks at it."""
 
     def write_trace(self, path: Path) -> Path:
         path.write_text(self.id, encoding="utf-8")
@@ -187,7 +184,7 @@ def rollouts_of(make: Callable[..., Episode], rewards: dict[str, list[float]]) -
     for group, totals in rewards.items():
         for sample, total in enumerate(totals):
             id_ = f"{group}-{sample}"
-            rollouts.append(SimpleNamespace(id=id_, group=group, run=FakeRun(id_), episode=make(id_, group=group)))
+            rollouts.append(FakeRollout(id=id_, group=group, episode=make(id_, group=group)))
             scored.append(Scored(total, {"correct": total}))
     return rollouts, scored
 

@@ -37,13 +37,17 @@ async def asked_elsewhere(pool: Pool, on: str, *, slots: int, env_from: Sequence
         UsageError: there is no such place.
         PoolError: the pool holds what another process cannot load by name.
     """
-    async with open_rollouts(on, ModelRequests(pool), slots=slots, env_from=env_from) as rollouts:
-        # A router only chooses, and asks a model of the pool.
-        placed = [
-            member.with_(factory=partial(_Elsewhere, rollouts, member.name)) if type(member) is ModelSpec else member
-            for member in pool.members
-        ]
-        yield Pool.of(*placed).bind(**pool.roles)
+    work = ModelRequests(pool)
+    try:
+        async with open_rollouts(on, work, slots=slots, env_from=env_from) as rollouts:
+            # A router only chooses, and asks a model of the pool.
+            placed = [
+                each.with_(factory=partial(_Elsewhere, rollouts, each.name)) if type(each) is ModelSpec else each
+                for each in pool.members
+            ]
+            yield Pool.of(*placed).bind(**pool.roles)
+    finally:
+        await work.aclose()  # a place that could not be opened closes nothing
 
 
 class ModelRequests(Work):
@@ -87,8 +91,8 @@ class ModelRequests(Work):
 
     async def aclose(self) -> None:
         """Close the models."""
-        for model in self._models.values():
-            await model.close()
+        while self._models:
+            await self._models.popitem()[1].close()
         if self._folder is not None:
             self._folder.cleanup()
 

@@ -119,7 +119,7 @@ async def describe(
         if elsewhere:
             slots = concurrency * len(specs)
             asked = await stack.enter_async_context(asked_elsewhere(pool, on, slots=slots, env_from=env_from))
-        used = executor or await stack.enter_async_context(Executor())
+        used = executor if executor is not None else await stack.enter_async_context(Executor())
         return await work.run(pool, asked, used, budget, concurrency, path)
 
 

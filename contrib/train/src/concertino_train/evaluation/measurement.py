@@ -25,10 +25,11 @@ from concertino_bench.metrics.counterfactuals import followed
 from concertino_bench.reports import read_results
 
 from concertino_train.config.named import make_reward
-from concertino_train.factories.learners import make_engine, make_learner, make_place
+from concertino_train.elsewhere import make_place
+from concertino_train.factories.learners import make_engine, make_learner
 from concertino_train.factories.models import beginning_of, load_model
 from concertino_train.factories.pools import make_pool
-from concertino_train.factories.questions import evaluation_assignments, in_batches, with_changes
+from concertino_train.factories.questions import in_batches, measured_tests
 from concertino_train.rewards.term import UnpricedError
 from concertino_train.rollouts.assignment import Assignment
 from concertino_train.rollouts.engine import RolloutEngine
@@ -38,7 +39,7 @@ from concertino_train.running.folder import clean_folder
 from concertino_train.running.progress import Reporter
 from concertino_train.running.quiet import quietly
 
-from .preferences import asked_with_each, preference_figures, wish_of
+from .preferences import preference_figures, wish_of
 
 if TYPE_CHECKING:
     from concertino_train.config.config import TrainConfig
@@ -168,11 +169,12 @@ def run_eval(
         # A server has no weights of this policy before it is given them.
         learner.refresh(1)
         found = _rolled_out(used, engine, tests, told)
+        # Traces of runs elsewhere go with the engine.
+        written = _write_traces(folder, name, found[:traces]) if traces else {}
     finally:
         told.end()
         engine.close()
         learner.close()
-    written = _write_traces(folder, name, found[:traces]) if traces else {}
     items = [_item(rollout, name, written.get(rollout.id, "")) for rollout in found]
     results = _write(folder, name, used, tests, items, trained)
     unchanged = [(rollout, item) for rollout, item in zip(found, items, strict=True) if not rollout.assignment.change]
@@ -193,18 +195,6 @@ def run_eval(
         round(time.monotonic() - began, 3),
         folder / f"{name}.traces" if written else None,
     )
-
-
-def measured_tests(config: TrainConfig) -> list[Assignment]:
-    """What is asked: every task, with every preference, and over every changed pool where that is wanted.
-
-    Raises:
-        UsageError: as `evaluation_assignments`.
-    """
-    own = config.trainer.eval
-    tests = asked_with_each(evaluation_assignments(config), own.preferences)
-    tests = with_changes(tests) if own.counterfactuals else tests
-    return [replace(test, source=("measure", number)) for number, test in enumerate(tests)]
 
 
 def _refuse_other_pool(path: Path, pool: str) -> None:

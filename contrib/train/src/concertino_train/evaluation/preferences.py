@@ -13,38 +13,13 @@ from dataclasses import replace
 from math import fsum
 from typing import TYPE_CHECKING
 
-from concertino import UsageError
 from concertino_bench.metrics import preference_adherence
 
-from concertino_train.factories.pools import asked_with, preference_of
 from concertino_train.rollouts.assignment import Assignment
 
 if TYPE_CHECKING:
     from concertino_bench import Item
     from concertino_bench.metrics import Preference, Value
-
-    from concertino_train.config.sections import PreferenceSection
-
-
-def asked_with_each(tests: Sequence[Assignment], preferences: Sequence[PreferenceSection]) -> list[Assignment]:
-    """Every test once with each preference; as they are where there is none.
-
-    Raises:
-        UsageError: a preference without a text, or two with the same one.
-    """
-    texts = [each.text for each in preferences]
-    if len(set(texts)) < len(texts) or not all(texts):
-        raise UsageError(
-            f"trainer.eval.preferences have the texts {texts}; expected one for each, and each another: runs are told "
-            "apart by them"
-        )
-    if not preferences:
-        return list(tests)
-    return [
-        replace(test, question=asked_with(test.task.question, each), preference=preference_of(each))
-        for test in tests
-        for each in preferences
-    ]
 
 
 def wish_of(assignment: Assignment) -> str:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import Prices, UsageError
-from concertino.rollouts import check_place
 
 from concertino_train.config.named import make_strategy
 from concertino_train.running.ranks import this_rank, wait_for_everyone
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 
     from concertino_train.config.config import TrainConfig
     from concertino_train.policies import Policy
-    from concertino_train.rollouts.engine import RolloutEngine
-    from concertino_train.rollouts.placed_rollouts import PlacedRollouts
+    from concertino_train.rollouts.engine import Place, RolloutEngine
 
 SETTINGS = "training.yaml"
 """The settings of the training, beside the trained weights."""
@@ -139,7 +137,7 @@ def make_engine(
     config: TrainConfig,
     policies: Policy | Mapping[str, Policy],
     beginning: str = "",
-    place: PlacedRollouts | None = None,
+    place: Place | None = None,
 ) -> RolloutEngine:
     """The engine that rolls out.
 
@@ -160,28 +158,6 @@ def make_engine(
     return RolloutEngine(
         policies, limits=limits, share=own.share_calls, prices=price, calls=own.tool_threads, scope=scope, place=place
     )
-
-
-def make_place(
-    config: TrainConfig, codec: ChatCodec, kinds: Sequence[str], folder: Path | None = None
-) -> PlacedRollouts | None:
-    """Where the runs of a training happen; None for this process.
-
-    Args:
-        config: the training.
-        codec: of the policy.
-        kinds: of questions: `train`, `eval`, `measure`.
-        folder: of the traces; by default one that is removed at the end.
-
-    Raises:
-        UsageError: the settings name no place.
-    """
-    from concertino_train.rollouts.placed_rollouts import PlacedRollouts
-
-    if not check_place(config.rollout.on):
-        return None
-    rank = this_rank()
-    return PlacedRollouts(config, codec, kinds, folder, rank.rank, rank.ranks)
 
 
 def lora_config(config: TrainConfig) -> Any:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from concertino_bench.runner import Selection
 
     from concertino_train.config.config import TrainConfig
-    from concertino_train.config.sections import TaskSelection
+    from concertino_train.config.sections import PreferenceSection, TaskSelection
     from concertino_train.rollouts.assignment import Assignment
 
 
@@ -157,6 +157,27 @@ def evaluation_assignments(config: TrainConfig) -> list[Assignment]:
     return [test(number, *each) for number, each in enumerate(select_tasks(config.tasks.eval, "tasks.eval"))]
 
 
+def asked_with_each(tests: Sequence[Assignment], preferences: Sequence[PreferenceSection]) -> list[Assignment]:
+    """Every test once with each preference; as they are where there is none.
+
+    Raises:
+        UsageError: a preference without a text, or two with the same one.
+    """
+    texts = [each.text for each in preferences]
+    if len(set(texts)) < len(texts) or not all(texts):
+        raise UsageError(
+            f"trainer.eval.preferences have the texts {texts}; expected one for each, and each another: runs are told "
+            "apart by them"
+        )
+    if not preferences:
+        return list(tests)
+    return [
+        replace(test, question=asked_with(test.task.question, each), preference=preference_of(each))
+        for test in tests
+        for each in preferences
+    ]
+
+
 def with_changes(tests: Sequence[Assignment]) -> list[Assignment]:
     """Every test as it is, over its pool in reverse order, and with the descriptions of its pool permuted."""
     found = list(tests)
@@ -165,6 +186,18 @@ def with_changes(tests: Sequence[Assignment]) -> list[Assignment]:
             pool, owners = changed_pool(test.pool, change, test.task.id)
             found.append(replace(test, pool=pool, change=change, owners=owners))
     return found
+
+
+def measured_tests(config: TrainConfig) -> list[Assignment]:
+    """What an evaluation asks: every task, with every preference, and over every changed pool where that is wanted.
+
+    Raises:
+        UsageError: as `evaluation_assignments` and `asked_with_each`.
+    """
+    own = config.trainer.eval
+    tests = asked_with_each(evaluation_assignments(config), own.preferences)
+    tests = with_changes(tests) if own.counterfactuals else tests
+    return [replace(test, source=("measure", number)) for number, test in enumerate(tests)]
 
 
 def make_budget(config: TrainConfig) -> Budget | None:

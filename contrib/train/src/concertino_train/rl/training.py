@@ -25,7 +25,8 @@ from concertino.rollouts import check_place
 from concertino_train.audit.batch import AuditRow
 from concertino_train.audit.checks import audit
 from concertino_train.config.named import make_reward
-from concertino_train.factories.learners import check_server, make_engine, make_learner, make_place, without_dropout
+from concertino_train.elsewhere import make_place
+from concertino_train.factories.learners import check_server, make_engine, make_learner, without_dropout
 from concertino_train.factories.models import beginning_of, first_texts, load_model, precision_of
 from concertino_train.factories.questions import Questions, evaluation_assignments
 from concertino_train.rewards.reward import Reward

@@ -12,7 +12,6 @@ rollout       the result of a rollout, and its reward
 sequences     what a policy wrote, as token sequences, and the rows made of them
 batches       rollouts as rows with advantages
 task_stream   which questions a step asks
-placed_rollouts, placed_work, policy_socket     runs in other processes: ordered here, made there, how they ask
 """
 
 from .assignment import Assignment, TokenLimits

@@ -23,7 +23,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, Protocol, TypeVar
 
 from concertino import (
     Executor,
@@ -56,9 +56,6 @@ from .rollout import Rollout
 from .sequences import TokenSequence
 from .sharing import SharedCalls
 from .timings import Timings
-
-if TYPE_CHECKING:
-    from .placed_rollouts import PlacedRollouts
 
 T = TypeVar("T")
 POLICY = "policy"
@@ -120,6 +117,23 @@ class Player:
         )
 
 
+class Place(Protocol):
+    """Where runs happen, if not in this process."""
+
+    async def play(self, player: Player, seat: Asks, seed: int, *, tree: int = 0) -> Rollout:
+        """Have one run made, and close the one that was begun here.
+
+        Args:
+            player: what is to be played.
+            seat: its place among those that ask here.
+            seed: of everything that is drawn.
+            tree: texts at each turn, where a tree is grown.
+        """
+
+    async def close(self) -> None:
+        """Stop what is under way, and give back what it holds."""
+
+
 class RolloutEngine:
     """Rolls out.
 
@@ -153,7 +167,7 @@ class RolloutEngine:
         calls: int = 4096,
         patience: float = PATIENCE,
         scope: str = "",
-        place: PlacedRollouts | None = None,
+        place: Place | None = None,
     ) -> None:
         self.policies = {"": policy} if isinstance(policy, Policy) else dict(policy)
         self.limits = limits or TokenLimits()

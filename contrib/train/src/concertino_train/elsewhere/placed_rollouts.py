@@ -17,9 +17,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from concertino import ConcertinoError, Sampling, UsageError
-from concertino.rollouts import NodeHealth, Rollouts, RolloutsError, RunOrder, open_rollouts
+from concertino.rollouts import NodeHealth, Rollouts, RolloutsError, RunOrder, check_place, open_rollouts
 
-from .gathering import Asks, Seat
+from concertino_train.rollouts.gathering import Asks, Seat
+from concertino_train.running.ranks import this_rank
+
 from .placed_work import RolloutWork, rollout_of
 from .policy_socket import PolicyServer
 
@@ -27,9 +29,8 @@ if TYPE_CHECKING:
     from concertino_local.codec import Codec
 
     from concertino_train.config.config import TrainConfig
-
-    from .engine import Player
-    from .rollout import Rollout
+    from concertino_train.rollouts.engine import Player
+    from concertino_train.rollouts.rollout import Rollout
 
 
 class PlacedRollouts:
@@ -136,3 +137,23 @@ class PlacedRollouts:
         address = await self._server.start()
         work = RolloutWork(self._config, self._codec, address, self._folder, self._kinds, self._rank, self._ranks)
         return open_rollouts(own.on, work, slots=own.tool_threads, env_from=own.env)
+
+
+def make_place(
+    config: TrainConfig, codec: Codec, kinds: Sequence[str], folder: Path | None = None
+) -> PlacedRollouts | None:
+    """Where the runs of a training happen; None for this process.
+
+    Args:
+        config: the training.
+        codec: of the policy.
+        kinds: of questions: `train`, `eval`, `measure`.
+        folder: of the traces; by default one that is removed at the end.
+
+    Raises:
+        UsageError: the settings name no place.
+    """
+    if not check_place(config.rollout.on):
+        return None
+    rank = this_rank()
+    return PlacedRollouts(config, codec, kinds, folder, rank.rank, rank.ranks)

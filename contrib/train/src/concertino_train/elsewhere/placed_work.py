@@ -22,21 +22,24 @@ from concertino.rollouts import RunOrder, RunResult, Work, settle_trace
 from concertino_bench import Grade, Item, Key
 from concertino_local.codec import ChatCodec, Codec
 
+from concertino_train.config.config import load_config
+from concertino_train.config.named import make_reward
 from concertino_train.episodes import Episode
+from concertino_train.factories.learners import make_engine
+from concertino_train.factories.questions import Questions, evaluation_assignments, measured_tests
 from concertino_train.groups.keys import GroupKey
 from concertino_train.policies import Policy, Prompt
 from concertino_train.rewards.reward import Scored
+from concertino_train.rollouts.assignment import Assignment
+from concertino_train.rollouts.rollout import Rollout, TurnCandidate
+from concertino_train.rollouts.sequences import TokenSequence
+from concertino_train.rollouts.tree import TreeSampler
 
-from .assignment import Assignment
 from .policy_socket import PolicyAddress, PolicyLine
-from .rollout import Rollout, TurnCandidate
-from .sequences import TokenSequence
 
 if TYPE_CHECKING:
     from concertino_train.config.config import TrainConfig
-
-    from .engine import RolloutEngine
-    from .tree import TreeSampler
+    from concertino_train.rollouts.engine import RolloutEngine
 
 
 class RolloutWork(Work):
@@ -116,11 +119,6 @@ class RolloutWork(Work):
 
     def _opened(self) -> RolloutEngine:
         """The engine, made at the first order, on the loop of the orders."""
-        from concertino_train.config.named import make_reward
-        from concertino_train.factories.learners import make_engine
-
-        from .tree import TreeSampler
-
         if self._engine is None:
             self._engine = make_engine(self._config, self._policy)
             if (tree := self._config.rollout.tree) is not None:
@@ -187,8 +185,6 @@ class RolloutWork(Work):
         Raises:
             UsageError: the settings, or what they name, are not there or others.
         """
-        from concertino_train.config.config import load_config
-
         with _in_folder(data["here"]):
             # Rewards are given where the training is, and may be its own.
             config = load_config(data["settings"], check=False)
@@ -224,9 +220,6 @@ class _AskedElsewhere(Policy):
 
 def questions_of(config: TrainConfig, kind: str, rank: int, ranks: int) -> Callable[[int], Assignment]:
     """The questions of a training by their numbers: `train`, `eval` of a training, or `measure` by themselves."""
-    from concertino_train.evaluation.measurement import measured_tests
-    from concertino_train.factories.questions import Questions, evaluation_assignments
-
     if kind == "train":
         return Questions(config, rank=rank, ranks=ranks).assignment
     tests = evaluation_assignments(config) if kind == "eval" else measured_tests(config)

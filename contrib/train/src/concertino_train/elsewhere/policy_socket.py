@@ -24,8 +24,7 @@ from typing import Any
 from concertino import ConcertinoError, UsageError
 
 from concertino_train.policies import Prompt, Sample
-
-from .gathering import Answer, Asks, Seat
+from concertino_train.rollouts.gathering import Answer, Asks, Seat
 
 _LINE_BYTES = 64 << 20
 """Bytes of a question or an answer at most: a million tokens take ten."""
@@ -174,7 +173,8 @@ class PolicyLine:
         """
         writer = await self._open()
         number = next(self._numbers)
-        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
         asked = [[prompt.ids, prompt.most, prompt.role, prompt.seed] for prompt in prompts]
         try:
             self._send(writer, {"n": number, "run": run, "prompts": asked})
