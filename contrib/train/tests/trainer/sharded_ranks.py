@@ -37,6 +37,7 @@ SETTINGS = two.SAME.changed(correction="token_mask")
 """KL, several updates, several micro-batches, importance weights: all that passes over rows."""
 # Several trainings at once on a busy machine: this is for what hangs, not for what is slow.
 two.WATCHDOG = 200.0
+KINDS = ("whole", "packed", "adapter", "roles")
 SECOND = 100
 """From this number on, points are those of the second process."""
 PROMPTS = [Prompt((1, 2, 3, number), 6 + 5 * number, seed=number) for number in range(3)]
@@ -74,8 +75,9 @@ def rows_of(kind: str) -> Any:
 
 
 def train(kind: str, folder: Path, *, sharding: str, resume: str = "", **settings: Any) -> tuple[Any, Any]:
-    """Train on the ranks that there are; the trainer, and what it did."""
+    """Train on the ranks that there are; the trainer, and what it did. Rows are packed where weights are spread."""
     recorder = tiny.Recorder()
+    settings = {"packing": kind == "packed" and sharding == "full", **settings}
     trainer = OrchestratorGRPOTrainer(
         model_of(kind, folder / "base"),
         SETTINGS.changed(sharding=sharding, **settings),
@@ -109,16 +111,16 @@ def sampled_alone(trainer: Any) -> dict[str, Any]:
 def compared(folder: Path) -> None:
     """Train each kind of model to its end, and again from its middle."""
     rank, report = int(os.environ["RANK"]), dict[str, Any]()
-    for kind in ("whole", "adapter", "roles"):
+    for kind in KINDS:
         home = folder / kind
         with two.watched():
             trainer, recorder = train(kind, home, sharding="full")
             straight = parts_of(trainer.model)
             sampled = sampled_alone(trainer) if kind == "whole" else {}
             save_whole(trainer.model, home / "saved")
-            weights = gathered_weights(trainer.model, trained=kind != "whole")
+            weights = gathered_weights(trainer.model, trained=kind in ("adapter", "roles"))
         report[kind] = {"losses": [log["loss"] for log in recorder.logs[:-1]], **sampled}
-        if kind != "adapter":  # adapters by role are the harder case
+        if kind in ("whole", "roles"):  # adapters by role are the harder case
             with two.watched():
                 again = parts_of(train(kind, home, sharding="full", resume="checkpoint-2")[0].model)
             report[kind]["equal"] = all(map(torch.equal, straight, again))
@@ -196,7 +198,7 @@ def killed_and_resumed(folder: Path, point: int) -> dict[str, Any]:
 
 
 def main(folder: Path, points: list[int]) -> None:
-    for kind in ("whole", "adapter", "roles"):
+    for kind in KINDS:
         tiny.make_model().save_pretrained(str(folder / kind / "base"))
     assert on_two_ranks(lambda: compared(folder))
     found = [killed_and_resumed(folder / str(point), point) for point in (0, *points)]

@@ -40,11 +40,11 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return [json.loads((folder / f"report-{rank}.json").read_text()) for rank in range(2)]
 
 
-@pytest.mark.parametrize("loss", ["dapo", "grpo"])
+@pytest.mark.parametrize("loss", ["dapo", "grpo", "packed"])
 def test_two_ranks_have_the_loss_of_one_on_the_same_batch(
     loss: str, reports: list[dict[str, Any]], tmp_path: Path, light: None
 ) -> None:
-    losses, weights = script().train(loss, tmp_path)
+    losses, weights = script().train(loss, tmp_path, packing=False)
     for report in reports:
         assert report[loss]["losses"] == pytest.approx(losses, abs=1e-5)
     apart = torch.tensor(reports[0][loss]["weights"]) - weights

@@ -21,7 +21,7 @@ from concertino_train.trainer.sharded_training import ShardedTraining
 
 SCRIPT = Path(__file__).with_name("sharded_ranks.py")
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks transformers so
-KINDS = ("whole", "adapter", "roles")
+KINDS = ("whole", "packed", "adapter", "roles")
 FEW = (14,)
 """Points at which a training is killed: within its second checkpoint."""
 SOAK = (*range(1, 28), *range(101, 104))

@@ -30,7 +30,11 @@ from concertino_train.trainer.roles import role_adapters  # noqa: E402
 SAME = Algorithm(
     steps=2, questions_per_step=4, group_size=4, learning_rate=1e-3, iterations=2, micro_batch=3, kl=0.05, device="cpu"
 )
-SETTINGS = {"dapo": SAME, "grpo": SAME.changed(loss="grpo", ratio="sequence", clip_low=0.01, clip_high=0.01)}
+SETTINGS = {
+    "dapo": SAME,
+    "grpo": SAME.changed(loss="grpo", ratio="sequence", clip_low=0.01, clip_high=0.01),
+    "packed": SAME.changed(packing=True),
+}
 TASKS = list(range(10))
 ROLES = ("planner", "critic")
 WATCHDOG = 30.0
@@ -46,12 +50,18 @@ def by_task(tasks: list[int], step: int) -> Batch:
     return Batch(rows, credit, keep, credit, (), {"reward": float(credit.sum())})
 
 
-def train(name: str, folder: Path) -> tuple[list[float], Any]:
+def train(name: str, folder: Path, **changed: Any) -> tuple[list[float], Any]:
     """Losses and weights of a training on the ranks that there are."""
     model = tiny.make_model()
     recorder = tiny.Recorder()
     trainer = OrchestratorGRPOTrainer(
-        model, SETTINGS[name], by_task, TASKS, codec=tiny.CODEC, folder=folder / name, callbacks=[recorder.callback]
+        model,
+        SETTINGS[name].changed(**changed),
+        by_task,
+        TASKS,
+        codec=tiny.CODEC,
+        folder=folder / name,
+        callbacks=[recorder.callback],
     )
     trainer.train()
     return [log["loss"] for log in recorder.logs[:-1]], weights(model)
