@@ -180,11 +180,12 @@ def told(rollout: Rollout) -> dict[str, Any]:
     }
 
 
-def alike(here: RlResult, there: RlResult) -> None:
+def alike(here: RlResult, there: RlResult, ready: int) -> None:
     """Equal but for the rounding of a batch's arithmetic: a worker that begins late is asked in a later batch."""
     one, two = weights(here), weights(there)
     assert max(float((one[name] - two[name]).abs().max()) for name in one) < 1e-4
     for line, other in zip(shown(here.folder), shown(there.folder), strict=True):
+        assert (other.pop("workers/ready"), other.pop("workers/lost")) == (ready, 0)
         assert line == pytest.approx(other, abs=1e-4)
 
 
@@ -239,7 +240,7 @@ def test_a_training_on_worker_processes_is_the_one_of_this_process(tmp_path: Pat
     steps = ("trainer.rl.steps=2", "trainer.rl.eval_every=1", "logging.traces.every=1")
     here = run_rl(tiny(*steps))
     there = run_rl(tiny(*steps, "rollout.on=local:2"), output=tmp_path / "there")
-    alike(here, there)
+    alike(here, there, ready=2)
     assert sorted(path.name for path in here.folder.rglob("*.trace.jsonl")) == sorted(
         path.name for path in there.folder.rglob("*.trace.jsonl")
     )
@@ -259,7 +260,7 @@ def test_a_training_that_is_played_ahead_on_workers_trains_no_token_that_is_too_
 def test_trees_grow_in_workers_as_here(tmp_path: Path, tiny: Settings) -> None:
     here = run_rl(tiny(*ROLES), force=True)
     there = run_rl(tiny(*ROLES, "rollout.on=local:1"), output=tmp_path / "there", force=True)
-    alike(here, there)
+    alike(here, there, ready=1)
 
 
 @pytest.mark.slow

@@ -244,12 +244,16 @@ class StepCollector:
         return [_mean([each.reward for each in rollout.candidates if each.chosen]) for rollout in rollouts]
 
     def _spent(self, before: Any, rollouts: Sequence[Rollout], seconds: float) -> dict[str, float]:
-        """Where the time went, and how many tokens were sampled."""
+        """Where the time went, how many tokens were sampled, and how the workers are, where there are any."""
         now = self.engine.timings
         spent = {name: getattr(now, name) - getattr(before, name) for name in ("generate", "environment", "grading")}
         tokens = sum(rollout.sampled for rollout in rollouts)
         figures = {f"seconds/{name}": value for name, value in spent.items()}
         rate = tokens / spent["generate"] if spent["generate"] > 0 else 0.0
+        if self.engine.place is not None:
+            health = self.engine.place.health()
+            figures["workers/ready"] = float(sum(each.workers for each in health))
+            figures["workers/lost"] = float(sum(each.lost for each in health))
         return {**figures, "sampled": float(tokens), "tokens_per_second": rate, "seconds/rollouts": seconds}
 
     # -- measuring -----------------------------------------------------------------------------------------------------

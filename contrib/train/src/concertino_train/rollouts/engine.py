@@ -39,6 +39,7 @@ from concertino import (
     UsageError,
 )
 from concertino.core.events import CallStarted
+from concertino.rollouts import NodeHealth
 from concertino.strategies import Act, Ask, Reading
 from concertino_bench import Grade, Grader, Submission, TaskWorld, Verdict, installed_graders
 from concertino_bench.runner import PoolServices, choose_graders, grading_pool
@@ -129,6 +130,9 @@ class Place(Protocol):
             seed: of everything that is drawn.
             tree: texts at each turn, where a tree is grown.
         """
+
+    def health(self) -> Sequence[NodeHealth]:
+        """What is seen of the worker processes or nodes."""
 
     async def close(self) -> None:
         """Stop what is under way, and give back what it holds."""
