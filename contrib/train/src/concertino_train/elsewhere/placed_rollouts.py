@@ -55,8 +55,7 @@ class PlacedRollouts:
     ) -> None:
         self._config, self._codec, self._kinds = config, codec, tuple(kinds)
         self._rank, self._ranks = rank, ranks
-        self._own = TemporaryDirectory(prefix="concertino-rollouts-") if folder is None else None
-        self._folder = Path(self._own.name) if self._own is not None else Path(folder or "")
+        self._folder, self._own = folder, contextlib.ExitStack()
         self._server = PolicyServer(config.rollout.listen)
         self._opening: asyncio.Task[Rollouts] | None = None
 
@@ -85,6 +84,7 @@ class PlacedRollouts:
             await player.run.close()
         if result.status != "done":
             raise failed or RolloutsError(f"rollout {player.name} of {player.group}: {result.detail}")
+        assert self._folder is not None
         path = self._folder / f"{order.id}.trace.jsonl"
         return rollout_of(result, player.name, player.assignment, player.sample, path)
 
@@ -99,8 +99,7 @@ class PlacedRollouts:
             with contextlib.suppress(ConcertinoError):  # it was raised to who asked for a rollout
                 await (await self._opening).close()
         await self._server.close()
-        if self._own is not None:
-            self._own.cleanup()
+        self._own.close()
 
     def _order(self, player: Player, seed: int, tree: int) -> RunOrder:
         assignment, run = player.assignment, player.run
@@ -133,9 +132,11 @@ class PlacedRollouts:
 
     async def _open(self) -> Rollouts:
         own = self._config.rollout
-        self._folder.mkdir(parents=True, exist_ok=True)
-        address = await self._server.start()
-        work = RolloutWork(self._config, self._codec, address, self._folder, self._kinds, self._rank, self._ranks)
+        if self._folder is None:
+            self._folder = Path(self._own.enter_context(TemporaryDirectory(prefix="concertino-rollouts-")))
+        folder, address = self._folder, await self._server.start()
+        folder.mkdir(parents=True, exist_ok=True)
+        work = RolloutWork(self._config, self._codec, address, folder, self._kinds, self._rank, self._ranks)
         return open_rollouts(own.on, work, slots=own.tool_threads, env_from=own.env)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from concertino import PoolError, UsageError
+from concertino import PoolError, TraceStore, UsageError
 from concertino.rollouts import RunOrder, RunResult, Work, settle_trace
 from concertino_bench import Grade, Item, Key
 from concertino_local.codec import ChatCodec, Codec
@@ -96,7 +96,7 @@ class RolloutWork(Work):
         # What was done to a world is lost with the process, and a tree has many runs.
         resumable = assignment.world is None and not told["tree"]
         if await settle_trace(path) and not resumable:
-            path.unlink(missing_ok=True)
+            TraceStore(self.folder).delete(order.id)
         jury = engine.juries([assignment])[assignment.task.id]
         self._policy.temperature = order.sampling.temperature or 0.0
         player = engine.player(
@@ -171,7 +171,7 @@ class RolloutWork(Work):
             "codec": files,
             "fingerprint": self._codec.fingerprint,
             "address": asdict(self._address),
-            "folder": str(self.folder),
+            "folder": str(self.folder and self.folder.absolute()),
             "kinds": list(self._kinds),
             "here": str(Path.cwd()),
             "rank": self._rank,

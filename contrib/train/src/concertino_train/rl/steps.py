@@ -337,6 +337,8 @@ def figures_of_tests(
     rollouts = list[Rollout]()
     for number, part in enumerate(in_batches(tests, config.trainer.eval.batch)):
         rollouts += measured_rollouts(config, engine, part, number, when)
+    for rollout in rollouts:
+        rollout.drop_trace()
     return episode_figures([rollout.episode for rollout in rollouts])
 
 
