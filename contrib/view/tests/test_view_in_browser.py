@@ -349,3 +349,16 @@ def test_nothing_hangs_over_the_edge(browser: Browser, served: tuple[ViewServer,
         if path.startswith("/run"):
             browser.value(f"{DOWN}(2)")
         assert browser.value("document.documentElement.scrollWidth") <= width, path
+
+
+def test_two_runs_that_do_not_differ_are_said_not_to(browser: Browser, served: tuple[ViewServer, Path]) -> None:
+    server, folder = served
+    for name in ("one", "two"):
+        write_trace(folder / f"{name}.trace.jsonl", records_of(rounds=1))
+    origin = server.address.partition("/?")[0]
+    browser.open(server.address)
+    browser.open(f"{origin}/compare?a=one&b=two")
+    until(browser, "document.querySelector('h2') !== null")
+    said = browser.value("document.body.innerText")
+    assert "do not differ in what they called" in said
+    assert said.split()[-2:] == ["0", "differences"]

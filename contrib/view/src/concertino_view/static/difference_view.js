@@ -1,4 +1,4 @@
-// Two runs beside each other: where they part first, their figures, and all differences.
+// Two runs beside each other: where they first differ, their figures, and all differences.
 
 import { count, el, money, seconds } from "./page_parts.js";
 import { allRuns, runAddress } from "./site.js";
@@ -21,7 +21,7 @@ export function showDifference(root, found, query) {
   );
   root.replaceChildren(
     el("nav", { class: "bar" }, allRuns()),
-    el("h1", {}, first ? `The runs part in ${first.where}: ${first.what}` : "The runs do not differ in what they called and found"),
+    el("h1", {}, first ? `The runs first differ in ${first.where}: ${first.what}` : "The runs do not differ in what they called and found"),
     el(
       "table", {},
       el("thead", {}, el("tr", {}, el("th", {}, ""), el("th", {}, link(0, -1)), el("th", {}, link(1, -1)), el("th", { class: "num" }, "difference"))),
@@ -32,7 +32,7 @@ export function showDifference(root, found, query) {
       "table", { class: "differences" },
       el("thead", {}, el("tr", {}, ...["where", "what", ids[0], ids[1]].map((title) => el("th", { scope: "col" }, title)))),
       el("tbody", {}, ...found.differences.map(differenceRow)),
-    ) : null,
+    ) : "",
     found.more ? el("p", { class: "dim" }, `and ${found.more} more`) : "",
   );
   document.title = "two runs compared";
