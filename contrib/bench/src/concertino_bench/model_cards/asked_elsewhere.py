@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,10 @@ async def asked_elsewhere(pool: Pool, on: str, *, slots: int, env_from: Sequence
     work = ModelRequests(pool)
     try:
         async with open_rollouts(on, work, slots=slots, env_from=env_from) as rollouts:
+            # Workers begin now: else the first answers would be timed with that.
+            async with contextlib.aclosing(rollouts.submit(_nothing(slots))) as begun:
+                async for _ in begun:
+                    pass
             # A router only chooses, and asks a model of the pool.
             placed = [
                 each.with_(factory=partial(_Elsewhere, rollouts, each.name)) if type(each) is ModelSpec else each
@@ -63,7 +67,9 @@ class ModelRequests(Work):
         self._folder: TemporaryDirectory[str] | None = None
 
     async def perform(self, order: RunOrder) -> RunResult:
-        """Make one request."""
+        """Make one request; nothing for an order without one."""
+        if not order.model:
+            return RunResult(order.id)
         try:
             model = self._models.get(order.model)
             if model is None:
@@ -95,6 +101,10 @@ class ModelRequests(Work):
             await self._models.popitem()[1].close()
         if self._folder is not None:
             self._folder.cleanup()
+
+
+def _nothing(count: int) -> Iterator[RunOrder]:
+    return (RunOrder(model="", id=f"nothing-{next(_numbers)}") for _ in range(count))
 
 
 class _Elsewhere(Model):
