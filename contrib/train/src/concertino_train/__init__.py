@@ -10,7 +10,7 @@ Without torch:
     collection   a teacher's trajectories
     config       settings files; recipes: those of the five systems
     factories    the objects that settings describe
-    rollouts     many runs at once, and batches of them
+    rollouts     many runs at once, and batches of them; elsewhere: runs in other processes
     running      folders, figures, monitors, signals of long work
 
 With torch:
