@@ -40,7 +40,7 @@ async def asked_elsewhere(pool: Pool, on: str, *, slots: int, env_from: Sequence
     work = ModelRequests(pool)
     try:
         async with open_rollouts(on, work, slots=slots, env_from=env_from) as rollouts:
-            # Workers begin now: else the first answers would be timed with that.
+            # Workers start now, so that the time of the first answers is that of the models.
             async with contextlib.aclosing(rollouts.submit(_nothing(slots))) as begun:
                 async for _ in begun:
                     pass
@@ -51,7 +51,7 @@ async def asked_elsewhere(pool: Pool, on: str, *, slots: int, env_from: Sequence
             ]
             yield Pool.of(*placed).bind(**pool.roles)
     finally:
-        await work.aclose()  # a place that could not be opened closes nothing
+        await work.aclose()  # a place that could not be opened has closed nothing
 
 
 class ModelRequests(Work):
