@@ -143,16 +143,26 @@ class LiveRun:
             self.readers -= 1
 
     async def _changed(self, seconds: float) -> bool:
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Wait for news, so long at most; whether there are any."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
         self._waiting.append(waiter)
-        done, _ = await asyncio.wait({waiter}, timeout=seconds)
-        return bool(done)
+        # `asyncio.wait` makes a second future, and is called for each piece of a stream.
+        pause = loop.call_later(seconds, _tell, waiter, False)
+        try:
+            return await waiter
+        finally:
+            pause.cancel()
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
-            if not waiter.done():
-                waiter.set_result(None)
+            _tell(waiter, True)
+
+
+def _tell(waiter: asyncio.Future[bool], news: bool) -> None:
+    if not waiter.done():
+        waiter.set_result(news)
 
 
 class Speech:
