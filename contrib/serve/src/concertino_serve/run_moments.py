@@ -56,7 +56,7 @@ class LiveRun:
         self._speech = Speech()
         self._last = 0
         self._stale = True  # a run that is resumed has a past
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: list[asyncio.Future[bool]] = []
         self._past = list(pieces_told(trace))
         self._moments: list[Moment] = []
         for _, piece in self._past:

@@ -17,6 +17,7 @@ from concertino.rollouts import Processes
 from concertino_local.codec import ByteCodec
 from concertino_train.config import TrainConfig, load_config
 from concertino_train.elsewhere import RolloutWork, make_place
+from concertino_train.elsewhere.placed_work import digest_of
 from concertino_train.elsewhere.policy_socket import PolicyAddress, PolicyLine, PolicyLost, PolicyServer
 from concertino_train.evaluation import run_eval
 from concertino_train.factories.learners import make_engine
@@ -113,6 +114,91 @@ def test_a_run_that_is_not_under_way_here_is_told_so_and_a_failing_policy_fails_
     over_a_line(work)
 
 
+def test_a_line_that_breaks_is_made_again_with_the_same_question() -> None:
+    async def work(server: PolicyServer, address: PolicyAddress, gatherer: Gatherer) -> list[Answer]:
+        line = PolicyLine(address)
+        gatherer._patience = 60
+        with server.seated("a", gatherer.enter()), server.seated("b", gatherer.enter()):
+            asking = asyncio.create_task(line.seat("a").ask([Prompt((1,), 5, seed=9)]))
+            await asyncio.sleep(0.05)
+            for task in list(server._serving):  # the network
+                task.cancel()
+            await asyncio.sleep(0.05)
+            line.seat("b").leave()  # over no line: nobody is told, and nothing is raised
+            (answer,), _ = await asyncio.gather(asking, line.seat("b").ask([Prompt((2,), 5)]))
+            gatherer.leave(0)
+            again = await line.seat("b").ask([Prompt((2,), 5)])
+        await line.close()
+        return [answer, *again]
+
+    first, last = over_a_line(work)
+    assert first.sample.ids == (9, 1)
+    assert last.sample.ids == (0, 2)
+
+
+def test_of_two_workers_with_one_run_the_later_one_is_answered_and_the_other_told_so() -> None:
+    async def work(server: PolicyServer, address: PolicyAddress, gatherer: Gatherer) -> None:
+        thought_dead, other = PolicyLine(address), PolicyLine(address)
+        gatherer._patience = 60
+        with server.seated("a", gatherer.enter()), server.seated("b", gatherer.enter()):
+            first = asyncio.create_task(thought_dead.seat("a").ask([Prompt((1,), 5)]))
+            await asyncio.sleep(0.05)
+            second = asyncio.create_task(other.seat("a").ask([Prompt((1,), 5)]))
+            with pytest.raises(UsageError, match="asked for by another worker"):
+                await first
+            other.seat("b").leave()
+            assert (await second)[0].sample.ids == (0, 1)
+        await thought_dead.close()
+        await other.close()
+
+    over_a_line(work)
+
+
+@pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\n" * 40, b"\x00" * 64, b"", b"x" * 63])
+def test_what_is_no_token_is_hung_up_on(said: bytes) -> None:
+    async def work(server: PolicyServer, address: PolicyAddress, gatherer: Gatherer) -> None:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(said)
+        writer.write_eof()
+        assert await reader.read() == b""
+        writer.close()
+
+    over_a_line(work)
+
+
+@pytest.mark.parametrize(
+    "frame", [b"\xff\xff\xff\xff", b"\x00\x00\x00\x01" + b"1", b"\x00\x00\x00\x02" + b"{}", b"\x00"]
+)
+def test_what_is_no_question_ends_the_line_and_nothing_else(frame: bytes) -> None:
+    async def work(server: PolicyServer, address: PolicyAddress, gatherer: Gatherer) -> None:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(address.token.encode() + frame)
+        writer.write_eof()
+        assert await reader.read() == b""
+        writer.close()
+        line = PolicyLine(address)
+        with server.seated("a", gatherer.enter()):
+            assert await line.seat("a").ask([Prompt((1,), 5)])
+        await line.close()
+
+    over_a_line(work)
+
+
+def test_a_policy_that_gives_what_is_no_json_fails_where_it_is_waited_for() -> None:
+    async def strange(prompts: Sequence[Prompt]) -> list[Answer]:
+        return [Answer(Sample((object(),), (0.0,), "stop"), 0, 0.0)]  # type: ignore[arg-type]
+
+    async def work(server: PolicyServer, address: PolicyAddress, gatherer: Gatherer) -> None:
+        line, own = PolicyLine(address), Gatherer(strange, 0.05)
+        with server.seated("a", own.enter()):
+            with pytest.raises(UsageError, match="TypeError"):
+                await line.seat("a").ask([Prompt((1,), 5)])
+            assert isinstance(server.failed["a"], TypeError)
+        await line.close()
+
+    over_a_line(work)
+
+
 def test_a_training_that_has_ended_is_told_to_who_asks() -> None:
     async def work(server: PolicyServer, address: PolicyAddress, gatherer: Gatherer) -> None:
         line = PolicyLine(address)
@@ -147,15 +233,19 @@ def asking(context: str, prompt: Prompt) -> str:
 
 
 def rolled_out(
-    config: TrainConfig, folder: Path | None = None, script: Callable[[str, Prompt], str] = asking, **more: Any
+    config: TrainConfig,
+    folder: Path | None = None,
+    script: Callable[[str, Prompt], str] = asking,
+    temperature: float = 1.0,
 ) -> list[Rollout]:
     """Rollouts of the first two questions of a training, in groups of two."""
     questions = Questions(config)
     codec = load_model(config, first_texts(questions)).codec
     policy: Policy = ScriptedPolicy(script, codec)
+    policy.temperature = temperature
     engine = make_engine(config, policy, "weights", make_place(config, codec, ["train"], folder))
     try:
-        return engine.run_sync([questions.assignment(number) for number in (0, 1)], group_size=2, seed=3, **more)
+        return engine.run_sync([questions.assignment(number) for number in (0, 1)], group_size=2, seed=3)
     finally:
         engine.close()
 
@@ -212,6 +302,28 @@ def test_rollouts_in_worker_processes_are_those_of_this_process(tmp_path: Path) 
 
     again = rolled_out(settings(tmp_path, *WIDE, "rollout.on=local:1"), folder, silent)
     assert [told(rollout) for rollout in again] == [told(rollout) for rollout in here]
+
+
+@pytest.mark.slow
+def test_a_trace_that_is_damaged_or_of_another_temperature_is_not_recalled(tmp_path: Path) -> None:
+    folder, asked = tmp_path / "journals", list[str]()
+
+    def counted(context: str, prompt: Prompt) -> str:
+        asked.append(context)
+        return asking(context, prompt)
+
+    config = settings(tmp_path, *WIDE, "rollout.on=local:1")
+    here = [told(rollout) for rollout in rolled_out(config, folder, counted)]
+    known = len(asked)
+    assert [told(rollout) for rollout in rolled_out(config, folder, counted)] == here
+    assert len(asked) == known
+    # A resumed training may measure at another temperature.
+    assert [told(rollout) for rollout in rolled_out(config, folder, counted, temperature=0.5)] == here
+    assert len(asked) == 2 * known
+    for trace in folder.glob("*.trace.jsonl"):
+        trace.write_bytes(trace.read_bytes().replace(b'"question"', b'"quastion"'))
+    assert [told(rollout) for rollout in rolled_out(config, folder, counted, temperature=0.5)] == here
+    assert len(asked) == 3 * known
 
 
 @pytest.mark.slow
@@ -294,6 +406,13 @@ def test_calls_are_not_shared_between_processes(tiny: Settings) -> None:
         run_rl(tiny("rollout.share_calls=true", "rollout.on=local:2"))
 
 
+def test_an_address_that_tells_workers_nothing_is_refused(tiny: Settings) -> None:
+    with pytest.raises(UsageError, match=r"rollout.listen='0.0.0.0': .*10\.0\.0\.5"):
+        run_rl(tiny("rollout.on=local:2", "rollout.listen=0.0.0.0"))
+    with pytest.raises(UsageError, match=r"trainer\.nodes=2"):
+        run_rl(tiny("rollout.on=local:2", "rollout.listen=10.0.0.5", "trainer.nodes=2"))
+
+
 def test_a_place_that_does_not_exist_is_refused_before_anything_is_loaded(tiny: Settings) -> None:
     with pytest.raises(UsageError, match="expected where runs happen"):
         run_rl(tiny("rollout.on=moon"))
@@ -316,7 +435,9 @@ def test_another_question_or_pool_in_a_worker_is_refused(tmp_path: Path, tiny: S
     codec = load_model(config, first_texts(questions)).codec
     told = RolloutWork(config, codec, PolicyAddress("127.0.0.1", 1, ""), tmp_path, ["train"]).to_json()
     work = RolloutWork.from_json(json.loads(json.dumps(told)))
-    order = RunOrder(asked.text, {"id": "q", "source": ["train", 0], "name": "1-0-0", "tree": 0}, asked.pool.id)
+    told_of = {"id": "q", "source": ["train", 0], "name": "1-0-0", "tree": 0, "digest": digest_of(asked.task)}
+    order = RunOrder(asked.text, told_of, asked.pool.id)
+    other = {**told_of, "digest": digest_of(replace(asked.task, answers=("42",)))}
 
     async def refused(order: RunOrder) -> str:
         with pytest.raises(Exception, match="is another one here") as caught:
@@ -325,11 +446,12 @@ def test_another_question_or_pool_in_a_worker_is_refused(tmp_path: Path, tiny: S
 
     async def both() -> list[str]:
         try:
-            return [await refused(replace(order, question="What?")), await refused(replace(order, pool="0"))]
+            wrong = [replace(order, question="What?"), replace(order, pool="0"), replace(order, task=other)]
+            return [await refused(each) for each in wrong]
         finally:
             await work.aclose()
 
-    assert [said.split()[0:2] for said in asyncio.run(both())] == [["question", "0"], ["the", "pool"]]
+    assert [said.split()[0] for said in asyncio.run(both())] == ["question", "the", "question"]
 
 
 def test_a_folder_that_workers_do_not_have_is_named(tmp_path: Path, tiny: Settings) -> None:

@@ -18,7 +18,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
-from concertino import ChatRequest, FailureClass, Message, Model, ModelSpec, Pool, ProviderError, Reply, Sampling, Usage
+from concertino import (
+    ChatRequest,
+    ConcertinoError,
+    FailureClass,
+    Message,
+    Model,
+    ModelSpec,
+    Pool,
+    ProviderError,
+    Reply,
+    Sampling,
+    Usage,
+)
+from concertino.executor.retry import classify
 from concertino.rollouts import PoolReference, Rollouts, RunOrder, RunResult, Work, open_rollouts
 
 _numbers = itertools.count()
@@ -116,8 +129,12 @@ class _Elsewhere(Model):
     async def chat(self, request: ChatRequest) -> Reply:
         # A request that is made again is another order: the same one would be joined.
         order = RunOrder(model=self._name, task=_request_to_json(request), id=f"request-{next(_numbers)}")
-        async with contextlib.aclosing(self._rollouts.submit([order])) as results:
-            (result,) = [each async for each in results]
+        try:
+            async with contextlib.aclosing(self._rollouts.submit([order])) as results:
+                (result,) = [each async for each in results]
+        except ConcertinoError as error:
+            # The place is gone or cannot be had, of which the model is not guilty.
+            raise ProviderError(str(error), failure=FailureClass.NOT_EXECUTED) from error
         if result.status != "done":
             raise ProviderError(result.detail, failure=FailureClass.MAYBE_EXECUTED)
         if "error" in result.data:
@@ -144,11 +161,13 @@ def _request_of(data: Mapping[str, Any]) -> ChatRequest:
 
 
 def _error_to_json(error: Exception) -> dict[str, Any]:
+    # As the executor would here, from the exception that a plugin raised.
+    known = classify(error)
+    data = {"message": known.message, "failure": known.kind, "retry_after": known.retry_after}
     if not isinstance(error, ProviderError):
-        return {"message": f"{type(error).__name__}: {error}", "failure": FailureClass.BUG}
+        return data
     usage = None if error.usage is None else error.usage.to_json()
-    more = {"retry_after": error.retry_after, "status": error.status, "usage": usage}
-    return {"message": str(error), "failure": error.failure, **more}
+    return {**data, "message": str(error), "status": error.status, "usage": usage}
 
 
 def _error_of(data: Mapping[str, Any]) -> ProviderError:

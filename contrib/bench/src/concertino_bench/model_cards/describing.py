@@ -116,7 +116,7 @@ async def describe(
 
     async with AsyncExitStack() as stack:
         asked = pool
-        if elsewhere:
+        if elsewhere and to_ask:
             slots = concurrency * len(specs)
             asked = await stack.enter_async_context(asked_elsewhere(pool, on, slots=slots, env_from=env_from))
         used = executor if executor is not None else await stack.enter_async_context(Executor())

@@ -366,7 +366,8 @@ class RolloutSection(Section):
         tree: tree sampling; none by default.
         judge: who compares the answers of a group; nobody by default.
         share_calls: calls that rollouts of a group make alike are made once.
-        tool_threads: calls of members at once, of all rollouts together.
+        tool_threads: calls of members at once, of all rollouts of a process together; of a worker process where runs
+            happen elsewhere.
         on: where runs happen: `local` in this process, `local:4` in four worker processes, `ray` on a cluster. The
             policy is sampled in this process or by its server all the same.
         env: environment variables that worker processes are given, such as OPENAI_API_KEY.

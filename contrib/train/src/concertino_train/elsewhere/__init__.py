@@ -7,7 +7,7 @@ policy_socket    the way of a worker to the policy
 Invariant: a rollout is the same wherever it happens, but for the times in it and the rounding of a batch's arithmetic.
 """
 
-from .placed_rollouts import PlacedRollouts, make_place
+from .placed_rollouts import PlacedRollouts, check_elsewhere, make_place
 from .placed_work import RolloutWork
 
-__all__ = ["PlacedRollouts", "RolloutWork", "make_place"]
+__all__ = ["PlacedRollouts", "RolloutWork", "check_elsewhere", "make_place"]

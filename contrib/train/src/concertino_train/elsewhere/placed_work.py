@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from concertino import PoolError, TraceStore, UsageError
+from concertino import PoolError, TraceError, TraceStore, UsageError
 from concertino.rollouts import RunOrder, RunResult, Work, settle_trace
-from concertino_bench import Grade, Item, Key
+from concertino.traces.records import first_record
+from concertino_bench import Grade, Item, Key, Task
 from concertino_local.codec import ChatCodec, Codec
 
 from concertino_train.config.config import load_config
@@ -40,6 +43,9 @@ from .policy_socket import PolicyAddress, PolicyLine
 if TYPE_CHECKING:
     from concertino_train.config.config import TrainConfig
     from concertino_train.rollouts.engine import RolloutEngine
+
+_MOST_BYTES = 60 << 20
+"""Of a rollout, as JSON; a result in whose place is none breaks the worker off."""
 
 
 class RolloutWork(Work):
@@ -95,7 +101,7 @@ class RolloutWork(Work):
         path = self.folder / f"{order.id}.trace.jsonl"
         # What was done to a world is lost with the process, and a tree has many runs.
         resumable = assignment.world is None and not told["tree"]
-        if await settle_trace(path) and not resumable:
+        if await settle_trace(path) and not (resumable and _is_of(path, order)):
             TraceStore(self.folder).delete(order.id)
         jury = engine.juries([assignment])[assignment.task.id]
         self._policy.temperature = order.sampling.temperature or 0.0
@@ -115,7 +121,10 @@ class RolloutWork(Work):
             rollout = await engine.play(player, jury, seat, seed)
         if not path.exists():
             rollout.run.write_trace(path)
-        return result_of(rollout, order.id, path)
+        result = result_of(rollout, order.id, path)
+        if (size := len(json.dumps(result.data))) > _MOST_BYTES:
+            raise UsageError(f"a rollout of {size} bytes; expected at most {_MOST_BYTES}: lower rollout.total_tokens")
+        return result
 
     def _opened(self) -> RolloutEngine:
         """The engine, made at the first order, on the loop of the orders."""
@@ -130,7 +139,7 @@ class RolloutWork(Work):
         """The question of an order, made here."""
         kind, number = order.task["source"]
         found = self._known[kind](number)
-        if found.text != order.question:
+        if found.text != order.question or digest_of(found.task) != order.task["digest"]:
             raise UsageError(
                 f"question {number} of {kind!r} is another one here: the tasks differ; give workers the same files and "
                 "distributions"
@@ -240,6 +249,21 @@ def _in_folder(folder: str) -> Iterator[None]:
         yield
 
 
+def digest_of(task: Task) -> str:
+    """SHA-256 of all that a task holds, its answers too: equal for equal tasks, in any process."""
+    return hashlib.sha256(json.dumps(asdict(task), sort_keys=True, default=repr).encode()).hexdigest()
+
+
+def _is_of(path: Path, order: RunOrder) -> bool:
+    """Whether a trace is of this very order: a resumed training may ask another question under the same name."""
+    try:
+        begun = first_record(path)
+    except TraceError:
+        return False
+    asked = dict(begun.get("setup", {}).get("sampling", {}))
+    return begun.get("question") == order.question and asked.get("temperature") == order.sampling.temperature
+
+
 # -- as data -----------------------------------------------------------------------------------------------------------
 
 
@@ -249,6 +273,7 @@ def result_of(rollout: Rollout, id_: str, path: Path) -> RunResult:
     key = Key("", asked.task.id, rollout.sample)
     item = Item.of_run(key, asked.task, rollout.grade, run, asked.pool, owners=asked.owners)
     data = {
+        "id": rollout.id,
         "sequences": [each.to_json() for each in rollout.sequences],
         "grade": rollout.grade.to_json(),
         "episode": rollout.episode.to_json(),
@@ -260,7 +285,7 @@ def result_of(rollout: Rollout, id_: str, path: Path) -> RunResult:
     return RunResult(id_, "done", run.answer, run.stop, run.detail, run.usage, trace=str(path), data=data)
 
 
-def rollout_of(result: RunResult, name: str, assignment: Assignment, sample: int, path: Path) -> Rollout:
+def rollout_of(result: RunResult, assignment: Assignment, sample: int, path: Path) -> Rollout:
     """The inverse of `result_of`.
 
     Args:
@@ -283,7 +308,7 @@ def rollout_of(result: RunResult, name: str, assignment: Assignment, sample: int
         path,
     )
     return Rollout(
-        name,
+        data["id"],
         assignment,
         sample,
         [TokenSequence.from_json(each) for each in data["sequences"]],

@@ -3,10 +3,11 @@
     training   PolicyServer   the runs that may ask, each with its seat     ─── one batch with all others ──► policy
     worker     PolicyLine     `ask` for one of its runs                     ◄── what was sampled, as numbers ──
 
-Lines of JSON: `{"hello": token}` first, then `{"n", "run", "prompts"}` and `{"left": run}`; the answer is
-`{"n", "answers"}` or `{"n", "error"}`. Invariants: nobody is heard who does not know the token, which workers are given
-with their work; what a line carries is numbers and names, never code; and a worker that is gone asks nothing more, so
-that nobody waits for its runs.
+First the token, then frames: four bytes of length, then JSON, `{"n", "run", "prompts"}` and `{"left": run}`; the answer
+is `{"n", "answers"}` or `{"n", "error"}`. Invariants: nobody is heard who does not know the token, which workers are
+given with their work; what a frame carries is numbers and names, never code; a run has one question under way, the
+latest; a worker that is gone asks nothing more; and a line that breaks is made again, with the same questions, whose
+answers follow from their seeds.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import hmac
 import itertools
 import json
 import secrets
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,10 +28,14 @@ from concertino import ConcertinoError, UsageError
 from concertino_train.policies import Prompt, Sample
 from concertino_train.rollouts.gathering import Answer, Asks, Seat
 
-_LINE_BYTES = 64 << 20
-"""Bytes of a question or an answer at most: a million tokens take ten."""
+_MOST_BYTES = 64 << 20
+"""Of a frame: a million tokens take ten."""
 _HELLO_SECONDS = 10.0
 """Seconds in which who connects has to say the token."""
+_TRIES, _PAUSE = 4, 0.5
+"""How often a question is asked over lines that break, and seconds between."""
+_BROKEN = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What a line raises that breaks off, or holds what is no question."""
 
 
 class PolicyLost(ConcertinoError):
@@ -61,6 +67,7 @@ class PolicyServer:
         self._seats: dict[str, Seat] = {}
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
+        self._asking: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> PolicyAddress:
         """Listen.
@@ -69,7 +76,7 @@ class PolicyServer:
             UsageError: nobody can listen at this address.
         """
         try:
-            self._server = await asyncio.start_server(self._met, self._host, 0, limit=_LINE_BYTES)
+            self._server = await asyncio.start_server(self._met, self._host, 0)
         except OSError as error:
             raise UsageError(
                 f"rollout.listen={self._host!r}: {error.strerror or error}; give an address of this machine"
@@ -85,6 +92,7 @@ class PolicyServer:
         finally:
             del self._seats[run]
             self.failed.pop(run, None)
+            self._stop(run)
 
     async def close(self) -> None:
         """Answer nobody any more."""
@@ -102,46 +110,58 @@ class PolicyServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, until it is closed."""
         asking: set[asyncio.Task[None]] = set()
-        try:
-            if not await self._knows_token(reader):
-                return
-            while line := await reader.readline():
-                told = json.loads(line)
-                if "left" in told:
-                    self._leave(told["left"])
-                    continue
-                task = asyncio.ensure_future(self._answer(told, writer))
-                asking.add(task)
-                task.add_done_callback(asking.discard)
-        except (OSError, ValueError, KeyError, TypeError):
-            pass  # a worker that was killed leaves half a line, and its order is carried out again
-        finally:
-            for task in list(asking):
-                task.cancel()
-            writer.close()
+        # A worker that was killed leaves half a frame, and its order is carried out again.
+        with contextlib.suppress(*_BROKEN):
+            try:
+                _keep_alive(writer)
+                if not await self._knows_token(reader):
+                    return
+                while True:
+                    told = await _read(reader)
+                    run = str(told["left"] if "left" in told else told["run"])
+                    # One question of a run at a time: an older one is of a worker that is gone, or thought to be.
+                    self._stop(run)
+                    if "left" in told:
+                        self._leave(run)
+                        continue
+                    task = self._asking[run] = asyncio.ensure_future(self._answer(told, run, writer))
+                    asking.add(task)
+                    task.add_done_callback(asking.discard)
+            finally:
+                for task in list(asking):
+                    task.cancel()
+                writer.close()
 
     async def _knows_token(self, reader: asyncio.StreamReader) -> bool:
         async with asyncio.timeout(_HELLO_SECONDS):
-            told = json.loads(await reader.readline())
-        return hmac.compare_digest(str(told.get("hello", "")).encode(), self._token.encode())
+            said = await reader.readexactly(len(self._token))
+        return hmac.compare_digest(said, self._token.encode())
+
+    def _stop(self, run: str) -> None:
+        if (task := self._asking.pop(run, None)) is not None:
+            task.cancel()
 
     def _leave(self, run: str) -> None:
         if run in self._seats:
             self._seats[run].leave()
 
-    async def _answer(self, told: Mapping[str, Any], writer: asyncio.StreamWriter) -> None:
-        run, seat = told["run"], self._seats.get(told["run"])
+    async def _answer(self, told: Mapping[str, Any], run: str, writer: asyncio.StreamWriter) -> None:
+        seat = self._seats.get(run)
         if seat is None:
-            found: dict[str, Any] = {"error": f"the run {run} is not under way here"}
+            found = _frame({"n": told["n"], "error": f"the run {run} is not under way here"})
         else:
             try:
                 prompts = [Prompt(tuple(ids), most, role, seed) for ids, most, role, seed in told["prompts"]]
-                found = {"answers": [_told(answer) for answer in await seat.ask(prompts)]}
+                answers = [_told(answer) for answer in await seat.ask(prompts)]
+                found = _frame({"n": told["n"], "answers": answers})
+            except asyncio.CancelledError:
+                writer.write(_frame({"n": told["n"], "error": f"the run {run} is asked for by another worker"}))
+                raise
             except Exception as error:
                 # The run ends there, and what was raised is raised again where the training waits for it.
                 self.failed[run] = error
-                found = {"error": f"{type(error).__name__}: {error}"}
-        writer.write(json.dumps({"n": told["n"], **found}).encode() + b"\n")
+                found = _frame({"n": told["n"], "error": f"{type(error).__name__}: {error}"})
+        writer.write(found)
         with contextlib.suppress(OSError):
             await writer.drain()
 
@@ -171,21 +191,29 @@ class PolicyLine:
             UsageError: it refuses to; says why.
             PolicyLost: it cannot be asked any more.
         """
+        asked = [[prompt.ids, prompt.most, prompt.role, prompt.seed] for prompt in prompts]
+        for _ in range(_TRIES - 1):
+            with contextlib.suppress(PolicyLost):
+                return await self._ask(run, asked)
+            await asyncio.sleep(_PAUSE)
+        return await self._ask(run, asked)
+
+    async def _ask(self, run: str, asked: list[list[Any]]) -> list[Answer]:
         writer = await self._open()
         number = next(self._numbers)
         answer: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
-        asked = [[prompt.ids, prompt.most, prompt.role, prompt.seed] for prompt in prompts]
         try:
-            self._send(writer, {"n": number, "run": run, "prompts": asked})
+            writer.write(_frame({"n": number, "run": run, "prompts": asked}))
             return await answer
         finally:
             del self._waiting[number]
 
     def leave(self, run: str) -> None:
         """This run asks no more."""
-        if self._opening is not None and self._opening.done() and not self._opening.cancelled():
-            self._send(self._opening.result(), {"left": run})
+        task = self._opening
+        if task is not None and task.done() and not task.cancelled() and task.exception() is None:
+            task.result().write(_frame({"left": run}))
 
     async def close(self) -> None:
         """Hang up."""
@@ -196,46 +224,46 @@ class PolicyLine:
             with contextlib.suppress(PolicyLost):
                 (await self._opening).close()
 
-    @staticmethod
-    def _send(writer: asyncio.StreamWriter, told: Mapping[str, Any]) -> None:
-        writer.write(json.dumps(told).encode() + b"\n")
-
     async def _open(self) -> asyncio.StreamWriter:
         """The connection; all who ask meanwhile wait for the same."""
-        if self._opening is None:
-            self._opening = asyncio.ensure_future(self._connect())
-        return await asyncio.shield(self._opening)
+        task = self._opening
+        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+            task = self._opening = asyncio.ensure_future(self._connect())
+        return await asyncio.shield(task)
 
     async def _connect(self) -> asyncio.StreamWriter:
         where = self._address
         try:
-            reader, writer = await asyncio.open_connection(where.host, where.port, limit=_LINE_BYTES)
+            reader, writer = await asyncio.open_connection(where.host, where.port)
+            _keep_alive(writer)
         except OSError as error:
             raise PolicyLost(
                 f"the training is not to be reached at {where.host}:{where.port} ({error.strerror or error}); where "
                 "workers are on other machines, rollout.listen names an address that they reach"
             ) from error
-        self._send(writer, {"hello": where.token})
-        self._hearing = asyncio.ensure_future(self._hear(reader))
+        writer.write(where.token.encode())
+        self._hearing = asyncio.ensure_future(self._hear(reader, writer))
         return writer
 
-    async def _hear(self, reader: asyncio.StreamReader) -> None:
-        """Hand answers out, until nobody answers any more."""
+    async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Hand answers out, until nobody answers any more; the next question makes another line."""
         try:
-            while line := await reader.readline():
-                told = json.loads(line)
-                answer = self._waiting.get(told["n"])
-                if answer is None or answer.done():
-                    continue  # who asked was cancelled meanwhile
-                if "error" in told:
-                    answer.set_exception(UsageError(told["error"]))
-                else:
-                    answer.set_result([_answer_of(each) for each in told["answers"]])
-        except (OSError, ValueError):
-            pass
-        for answer in self._waiting.values():
-            if not answer.done():
-                answer.set_exception(PolicyLost("the training has ended, or the connection to it is broken"))
+            with contextlib.suppress(*_BROKEN):
+                while True:
+                    told = await _read(reader)
+                    answer = self._waiting.get(told["n"])
+                    if answer is None or answer.done():
+                        continue  # who asked was cancelled meanwhile
+                    if "error" in told:
+                        answer.set_exception(UsageError(told["error"]))
+                    else:
+                        answer.set_result([_answer_of(each) for each in told["answers"]])
+        finally:
+            self._opening = None
+            writer.close()
+            for answer in self._waiting.values():
+                if not answer.done():
+                    answer.set_exception(PolicyLost("the training has ended, or the connection to it is broken"))
 
 
 @dataclass(frozen=True)
@@ -250,6 +278,43 @@ class _RemoteSeat:
 
     def leave(self) -> None:
         self.line.leave(self.run)
+
+
+def _frame(told: Mapping[str, Any]) -> bytes:
+    """A message.
+
+    Raises:
+        UsageError: it is too long.
+    """
+    body = json.dumps(told).encode()
+    if len(body) > _MOST_BYTES:
+        raise UsageError(f"a question or an answer of {len(body)} bytes; expected at most {_MOST_BYTES}: fewer tokens")
+    return len(body).to_bytes(4, "big") + body
+
+
+async def _read(reader: asyncio.StreamReader) -> dict[str, Any]:
+    """The next message.
+
+    Raises:
+        EOFError, OSError: there is none any more.
+        ValueError: it is none.
+    """
+    size = int.from_bytes(await reader.readexactly(4), "big")
+    if size > _MOST_BYTES:
+        raise ValueError(f"a frame of {size} bytes")
+    told = json.loads(await reader.readexactly(size))
+    if not isinstance(told, dict):
+        raise ValueError("no object")
+    return told
+
+
+def _keep_alive(writer: asyncio.StreamWriter) -> None:
+    """Notice a peer that is gone without a word, within two minutes."""
+    here: socket.socket = writer.get_extra_info("socket")
+    here.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6)):
+        if hasattr(socket, name):  # Linux
+            here.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _told(answer: Answer) -> list[Any]:

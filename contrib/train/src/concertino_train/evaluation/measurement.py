@@ -25,7 +25,7 @@ from concertino_bench.metrics.counterfactuals import followed
 from concertino_bench.reports import read_results
 
 from concertino_train.config.named import make_reward
-from concertino_train.elsewhere import make_place
+from concertino_train.elsewhere import check_elsewhere, make_place
 from concertino_train.factories.learners import make_engine, make_learner
 from concertino_train.factories.models import beginning_of, load_model
 from concertino_train.factories.pools import make_pool
@@ -142,6 +142,7 @@ def run_eval(
         UsageError: there are no weights or no tasks, or they do not fit together.
     """
     began, told = time.monotonic(), reporter or Reporter()
+    check_elsewhere(config)
     if not config.model.path and config.model.new is None:
         raise UsageError("model.path is empty; name the checkpoint to evaluate")
     if config.model.prices is None and any(each.usd for each in config.trainer.eval.preferences):
@@ -162,7 +163,7 @@ def run_eval(
     with quietly():
         loaded = load_model(used, [test.text for test in tests])
         learner = make_learner(used, loaded)
-    place = make_place(used, learner.codec, ["measure"])
+    place = make_place(used, learner.codec, ["measure"], beside=folder)
     engine = make_engine(used, learner.policies, beginning_of(loaded), place)
     told.begin("eval", len(tests))
     try:

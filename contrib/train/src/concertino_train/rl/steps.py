@@ -175,7 +175,8 @@ class StepCollector:
             self.traces.write(step, fresh, self._rewards(fresh), rows)
             self._traced = [(kept[row.rollout].id, row) for row in batch.rows] if whole else []
         offered = max((len(rollout.assignment.pool.actions) for rollout in fresh), default=0)
-        if not self.config.trainer.rl.max_staleness:
+        # Those of groups that are played ahead go with the checkpoints that do not need them any more.
+        if self._tree is not None or not self.config.trainer.rl.max_staleness:
             for rollout in fresh:
                 rollout.drop_trace()
         figures |= episode_figures([rollout.episode for rollout in fresh], offered)
@@ -251,7 +252,7 @@ class StepCollector:
         figures = {f"seconds/{name}": value for name, value in spent.items()}
         rate = tokens / spent["generate"] if spent["generate"] > 0 else 0.0
         if self.engine.place is not None:
-            health = self.engine.place.health()
+            health = self.engine.wait(self.engine.place.health())
             figures["workers/ready"] = float(sum(each.workers for each in health))
             figures["workers/lost"] = float(sum(each.lost for each in health))
         return {**figures, "sampled": float(tokens), "tokens_per_second": rate, "seconds/rollouts": seconds}

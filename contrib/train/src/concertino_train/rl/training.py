@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import UsageError
-from concertino.rollouts import check_place
 
 from concertino_train.audit.batch import AuditRow
 from concertino_train.audit.checks import audit
 from concertino_train.config.named import make_reward
-from concertino_train.elsewhere import make_place
+from concertino_train.elsewhere import check_elsewhere, make_place
 from concertino_train.factories.learners import check_server, make_engine, make_learner, without_dropout
 from concertino_train.factories.models import beginning_of, first_texts, load_model, precision_of
 from concertino_train.factories.questions import Questions, evaluation_assignments
@@ -148,11 +147,7 @@ def check_rl(config: TrainConfig) -> None:
             can sample for so many processes.
     """
     check_trackers(config.logging.trackers)
-    if check_place(config.rollout.on) and config.rollout.share_calls:
-        raise UsageError(
-            f"rollout.share_calls with rollout.on={config.rollout.on}: rollouts of a group happen in different "
-            "processes, which share no calls; leave one out"
-        )
+    check_elsewhere(config)
     check_server(config, this_rank().ranks)
     if config.rollout.group_size < 2:
         raise UsageError(
@@ -223,6 +218,9 @@ class _RlTraining:
         # Ratios of new to old probabilities would be noise; SFT may have trained the same adapters with dropout.
         without_dropout(self.learner.model)
         journals = self.home.journals / f"rank-{self.rank.rank}"
+        if not config.trainer.rl.max_staleness:
+            # What a process had begun that is gone is asked again, by the weights of now.
+            shutil.rmtree(journals, ignore_errors=True)
         place = make_place(config, self.learner.codec, ["train", *(["eval"] if config.tasks.eval else [])], journals)
         self.engine = make_engine(config, self.learner.policies, self.beginning, place)
         self._closing.callback(self.learner.close)

@@ -131,7 +131,7 @@ class Place(Protocol):
             tree: texts at each turn, where a tree is grown.
         """
 
-    def health(self) -> Sequence[NodeHealth]:
+    async def health(self) -> Sequence[NodeHealth]:
         """What is seen of the worker processes or nodes."""
 
     async def close(self) -> None:

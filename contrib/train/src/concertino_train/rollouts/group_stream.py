@@ -20,6 +20,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from concertino import TraceStore
+
 from .engine import Player, RolloutEngine, group_names, together
 from .gathering import Gatherer, Seat
 
@@ -109,8 +111,8 @@ class GroupStream:
         self.dropped = 0
         self._numbers, self._assignment, self._tree, self._judge = numbers, assignment, tree, judge
         self._journals = journals if tree is None else None
-        self._taken: list[Path] = []
-        self._saved: list[Path] = []
+        self._taken: list[str] = []
+        self._saved: list[str] = []
         self._open: list[_Group] = []
         self._begun = 0
         self._gatherer: Gatherer | None = None
@@ -135,9 +137,9 @@ class GroupStream:
                 self._begin(step)
                 taken = await self._ripe(step)
                 found = [await _result(group) for group in taken]
-                if self._journals is not None:
-                    paths = [rollout.run.path for rollouts in found for rollout in rollouts]
-                    self._taken += [path for path in paths if path is not None]
+                # In other processes a trace is called after its run.
+                here = self.engine.place is None
+                self._taken += [each.id if here else each.run.id for rollouts in found for each in rollouts]
                 if not self.engine.apart:
                     await self.hold()
                 return found
@@ -237,8 +239,8 @@ class GroupStream:
 
         Journals that no checkpoint from the last one on needs are removed.
         """
-        for path in self._saved:
-            path.unlink(missing_ok=True)
+        for name in self._saved if self._journals is not None else ():
+            TraceStore(self._journals).delete(name)
         self._saved, self._taken = self._taken, []
         return {"begun": self._begun, "open": [group.to_json() for group in self._open]}
 
