@@ -68,9 +68,9 @@ def test_a_failure_elsewhere_is_raised_here(tmp_path: Path) -> None:
     async def run() -> None:
         pool = ct.Pool.installed("toy/leader")
         async with asked_elsewhere(pool, "local:1", slots=2) as placed:
-            model = placed.model("toy/leader").factory()
+            model: Any = placed.model("toy/leader").factory()
             assert (await model.chat(REQUEST)).usage.tokens
-            model._name = "toy/none"  # type: ignore[attr-defined]
+            model._name = "toy/none"
             with pytest.raises(ct.ProviderError, match="toy/none"):
                 await model.chat(REQUEST)
 

@@ -186,7 +186,8 @@ def test_what_is_no_question_ends_the_line_and_nothing_else(frame: bytes) -> Non
 
 def test_a_policy_that_gives_what_is_no_json_fails_where_it_is_waited_for() -> None:
     async def strange(prompts: Sequence[Prompt]) -> list[Answer]:
-        return [Answer(Sample((object(),), (0.0,), "stop"), 0, 0.0)]  # type: ignore[arg-type]
+        nothing: Any = object()
+        return [Answer(Sample((nothing,), (0.0,), "stop"), 0, 0.0)]
 
     async def work(server: PolicyServer, address: PolicyAddress, gatherer: Gatherer) -> None:
         line, own = PolicyLine(address), Gatherer(strange, 0.05)
