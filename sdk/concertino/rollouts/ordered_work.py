@@ -227,7 +227,7 @@ async def run_once(
 
 
 async def settle_trace(path: Path) -> bool:
-    """Wait until nobody writes a trace, and have it from then on; for work that resumes runs by itself.
+    """Wait until nobody writes a trace, then take it. For a `Work` that resumes its runs without `run_once`.
 
     Returns:
         Whether it has the beginning of a run. Else it is not there.

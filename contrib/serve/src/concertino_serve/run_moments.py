@@ -143,7 +143,7 @@ class LiveRun:
             self.readers -= 1
 
     async def _changed(self, seconds: float) -> bool:
-        """Wait for news, so long at most; whether there are any."""
+        """Wait for news, at most so many seconds. True if there are any."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
         self._waiting.append(waiter)

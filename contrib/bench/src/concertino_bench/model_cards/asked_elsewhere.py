@@ -47,7 +47,7 @@ async def asked_elsewhere(pool: Pool, on: str, *, slots: int, env_from: Sequence
         env_from: environment variables that worker processes are given, such as OPENAI_API_KEY.
 
     Raises:
-        UsageError: there is no such place.
+        UsageError: `on` does not name a place.
         PoolError: the pool holds what another process cannot load by name.
     """
     work = ModelRequests(pool)
@@ -133,7 +133,7 @@ class _Elsewhere(Model):
             async with contextlib.aclosing(self._rollouts.submit([order])) as results:
                 (result,) = [each async for each in results]
         except ConcertinoError as error:
-            # The place is gone or cannot be had, of which the model is not guilty.
+            # The place failed, not the model.
             raise ProviderError(str(error), failure=FailureClass.NOT_EXECUTED) from error
         if result.status != "done":
             raise ProviderError(result.detail, failure=FailureClass.MAYBE_EXECUTED)

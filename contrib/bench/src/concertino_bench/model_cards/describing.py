@@ -76,7 +76,7 @@ async def describe(
         executor: instead of one of its own.
         trace: a file or folder for a trace of all requests.
         on: where the models are asked, `local` or `local:4` (worker processes), or a place of a plugin, such as `ray`;
-            in this process by default. It pays for models that compute in the process that asks them.
+            in this process by default. This helps where models compute in the process that asks them.
         env_from: environment variables that worker processes are given beside harmless ones.
         on_progress: called after each answer.
 

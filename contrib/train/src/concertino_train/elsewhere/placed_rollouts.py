@@ -66,17 +66,11 @@ class PlacedRollouts:
         self._opening: asyncio.Task[Rollouts] | None = None
 
     async def play(self, player: Player, seat: Asks, seed: int, *, tree: int = 0) -> Rollout:
-        """Have one run made; the one that was begun here is closed.
-
-        Args:
-            player: what is to be played.
-            seat: its place among those that ask here.
-            seed: of everything that is drawn.
-            tree: texts at each turn, where a tree is grown.
+        """See `Place.play`.
 
         Raises:
-            RolloutsError: the run could not be made, or there is no place to make runs.
-            ConcertinoError: as the policy raised.
+            RolloutsError: the run could not be made, or the place cannot be opened.
+            Exception: what the policy raised when it was asked.
         """
         try:
             order, rollouts = self._order(player, seed, tree), await self._opened()

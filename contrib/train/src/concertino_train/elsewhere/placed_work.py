@@ -335,6 +335,6 @@ def _candidate(data: Mapping[str, Any]) -> TurnCandidate:
         GroupKey(*data["key"]),
         TokenSequence.from_json(data["sequence"]),
         Episode.from_json(data["episode"]),
-        Scored(data["reward"]["total"], data["reward"]["components"]),
+        Scored.from_json(data["reward"]),
         data["chosen"],
     )

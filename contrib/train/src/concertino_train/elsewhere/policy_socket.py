@@ -35,7 +35,7 @@ _HELLO_SECONDS = 10.0
 _TRIES, _PAUSE = 4, 0.5
 """How often a question is asked over lines that break, and seconds between."""
 _BROKEN = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""What a line raises that breaks off, or holds what is no question."""
+"""Errors of a line that broke, or of a message that is not a question."""
 
 
 class PolicyLost(ConcertinoError):
@@ -297,7 +297,7 @@ async def _read(reader: asyncio.StreamReader) -> dict[str, Any]:
 
     Raises:
         EOFError, OSError: there is none any more.
-        ValueError: it is none.
+        ValueError: the bytes are not a message.
     """
     size = int.from_bytes(await reader.readexactly(4), "big")
     if size > _MOST_BYTES:

@@ -63,6 +63,11 @@ class Scored:
         """Plain JSON data."""
         return {"total": self.total, "components": dict(self.components)}
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Scored:
+        """The inverse of `to_json`."""
+        return cls(data["total"], data["components"])
+
 
 @dataclass(frozen=True)
 class Reward:

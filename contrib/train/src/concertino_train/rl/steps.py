@@ -72,8 +72,7 @@ class KeptRollout:
     def from_json(cls, data: Mapping[str, Any]) -> KeptRollout:
         """The inverse of `to_json`."""
         sequences = [TokenSequence.from_json(each) for each in data["sequences"]]
-        reward = Scored(data["reward"]["total"], data["reward"]["components"])
-        return cls(data["id"], sequences, Episode.from_json(data["episode"]), reward)
+        return cls(data["id"], sequences, Episode.from_json(data["episode"]), Scored.from_json(data["reward"]))
 
 
 class StepCollector:

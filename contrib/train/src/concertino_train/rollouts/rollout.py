@@ -79,7 +79,7 @@ class Rollout:
         if self.item is None or self.run.path is None:
             return self.run.write_trace(path)
         known = Trace.load(self.run.path)
-        # Written anew: a sealed trace is bound to its header, and large values lie in files beside it.
+        # Written again, not copied: a sealed trace is bound to its header, and large values lie in files beside it.
         with Journal.create(path, header(known.run_id)) as journal:
             for record in known.records:
                 journal.append({name: value for name, value in record.items() if name != "n"}, limit=BLOB_LIMIT)
