@@ -224,6 +224,10 @@ def test_a_drained_node_gets_no_more_orders_and_ends_what_it_has(nodes: Any) -> 
             assert len(seen) == 6
             (health,) = [node for node in place.health() if node.node == drained]
             assert (health.state, health.running, health.lost) == ("draining", 0, 0)
+            idle = next(node for node in place.health() if node.workers and node.done)
+            place.drain(idle.node)  # its workers begin to end, and what they did counts all the time
+            (ending,) = [node for node in place.health() if node.node == idle.node]
+            assert (ending.state, ending.workers, ending.done) == ("draining", 0, idle.done)
 
     asyncio.run(asyncio.wait_for(main(), 180))
 

@@ -51,6 +51,8 @@ class _Node:
     done: int = 0
     lost: int = 0
     workers: set[Hand] = field(default_factory=set)
+    retired: set[Hand] = field(default_factory=set)
+    """Workers that get no more orders and have not ended yet."""
 
 
 class Crew:
@@ -124,8 +126,9 @@ class Crew:
             ready = [hand for hand in node.workers if hand.ready]
             state = "gone" if not node.alive else "draining" if node.draining else "ready" if ready else "starting"
             silent = max((now - hand.heard for hand in ready), default=0.0)
-            running = sum(hand.load for hand in node.workers)
-            done = node.done + sum(hand.done for hand in node.workers)
+            living = node.workers | node.retired
+            running = sum(hand.load for hand in living)
+            done = node.done + sum(hand.done for hand in living)
             told.append(NodeHealth(name, node.host, state, len(ready), running, done, node.lost, silent))
         return told
 
@@ -135,7 +138,9 @@ class Crew:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.gather(*(hand.close() for node in self._nodes.values() for hand in list(node.workers)))
+        # The retired too: their end was one of the tasks.
+        left = [hand for node in self._nodes.values() for hand in node.workers | node.retired]
+        await asyncio.gather(*(hand.close() for hand in left))
 
     # -- watching ------------------------------------------------------------------------------------------------------
 
@@ -200,13 +205,16 @@ class Crew:
             hand.listen()
 
     def _retire(self, hand: Hand) -> None:
-        self._nodes[hand.node].workers.discard(hand)
+        node = self._nodes[hand.node]
+        node.workers.discard(hand)
+        node.retired.add(hand)
         self._spawn(hand.close())
 
     def _gone(self, hand: Hand) -> None:
         node = self._nodes[hand.node]
         node.lost += hand in node.workers  # one that was retired ended as it should
         node.workers.discard(hand)
+        node.retired.discard(hand)
         node.done += hand.done
         self._changed.set()
 
