@@ -28,7 +28,7 @@ CHUNKS = 20
 TEXT = "The quick brown fox jumps over the lazy dog. " * 8
 MESSAGES = [{"role": "system", "content": "You are brief." * 10}, {"role": "user", "content": TEXT}]
 USAGE = {"prompt_tokens": 120, "completion_tokens": CHUNKS, "total_tokens": 120 + CHUNKS}
-CLIENTS = dict.fromkeys(("raw", "concertino", "executor", "openai"), 2048)
+CLIENTS = dict.fromkeys(("raw", "concertino", "executor", "openai"), 1024)
 """Requests that each client makes, as many for all; a quarter of them first, uncounted. *concertino* is the client
 alone; *executor* is the same with the executor around it, as in a run: deadline, budget, retries, record."""
 

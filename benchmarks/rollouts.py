@@ -248,8 +248,8 @@ class Theirs:
 
 def rows(quick: bool) -> list[Row]:
     """All figures."""
-    torch.set_num_threads(1)
     model, codec = learnt()
+    torch.set_num_threads(1)  # for both
     ours, theirs = Ours(model, codec), Theirs(model, codec)
     speeds: dict[Any, list[float]] = {ours: [], theirs: []}
     sampled: dict[Any, int] = {}

@@ -48,6 +48,13 @@ async def _sampled(prompts: Sequence[Prompt]) -> list[Answer]:
     ]
 
 
+async def until(ready: Callable[[], bool]) -> None:
+    """Both ends of a line are on this loop: what is to come needs some more turns of it."""
+    async with asyncio.timeout(30):
+        while not ready():  # noqa: ASYNC110 (what is waited for has no event)
+            await asyncio.sleep(0.001)
+
+
 def over_a_line(work: Callable[[PolicyServer, PolicyAddress, Gatherer], Any]) -> Any:
     async def run() -> Any:
         server = PolicyServer()
@@ -80,7 +87,7 @@ def test_runs_elsewhere_are_asked_in_one_batch_and_nobody_waits_for_one_that_has
         line = PolicyLine(address)
         with server.seated("a", gatherer.enter()), server.seated("b", gatherer.enter()):
             asking = asyncio.create_task(line.seat("a").ask([Prompt((1,), 5)]))
-            await asyncio.sleep(0.05)
+            await until(lambda: "a" in server._asking)
             assert not asking.done()  # `b` is waited for
             began = time.monotonic()
             line.seat("b").leave()
@@ -121,10 +128,10 @@ def test_a_line_that_breaks_is_made_again_with_the_same_question() -> None:
         gatherer._patience = 60
         with server.seated("a", gatherer.enter()), server.seated("b", gatherer.enter()):
             asking = asyncio.create_task(line.seat("a").ask([Prompt((1,), 5, seed=9)]))
-            await asyncio.sleep(0.05)
+            await until(lambda: "a" in server._asking)
             for task in list(server._serving):  # the network
                 task.cancel()
-            await asyncio.sleep(0.05)
+            await until(lambda: line._opening is None)
             line.seat("b").leave()  # over no line: nobody is told, and nothing is raised
             (answer,), _ = await asyncio.gather(asking, line.seat("b").ask([Prompt((2,), 5)]))
             gatherer.leave(0)
@@ -143,7 +150,7 @@ def test_of_two_workers_with_one_run_the_later_one_is_answered_and_the_other_tol
         gatherer._patience = 60
         with server.seated("a", gatherer.enter()), server.seated("b", gatherer.enter()):
             first = asyncio.create_task(thought_dead.seat("a").ask([Prompt((1,), 5)]))
-            await asyncio.sleep(0.05)
+            await until(lambda: "a" in server._asking)
             second = asyncio.create_task(other.seat("a").ask([Prompt((1,), 5)]))
             with pytest.raises(UsageError, match="asked for by another worker"):
                 await first
