@@ -8,12 +8,12 @@ Invariant: both come from the same story. The deltas of a stream add up to the m
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from .api_error import ApiError
 from .client_tools import call_key
+from .event_stream import compact_json
 from .request_record import RequestRecord
 from .run_moments import Moment
 from .run_story import RunStory, ServedCall, Step
@@ -41,7 +41,7 @@ class ChatStream:
             "model": request.preset,
         }
         # Made once: a chunk costs the JSON of its delta.
-        self._head = f"data: {_json(head)[:-1]}"
+        self._head = f"data: {compact_json(head)[:-1]}"
         empty = ',"usage":null' if request.usage else ""
         self._tail = f',"finish_reason":null}}]{empty}}}\n\n'
         self._begun = False
@@ -64,19 +64,20 @@ class ChatStream:
         if self.story.answer is None and not calls:
             return "".join([*found, _error(ApiError.of_run(self.story.stop))]).encode()
         for place, call in enumerate(calls):
-            found.append(self._chunk(_json({"tool_calls": [{"index": place, **_function_call(self._run_id, call)}]})))
+            asked = {"index": place, **_function_call(self._run_id, call)}
+            found.append(self._chunk(compact_json({"tool_calls": [asked]})))
         empty = ',"usage":null' if self._usage else ""
         reason = _finish_reason(self.story)
         found.append(f'{self._head},"choices":[{{"index":0,"delta":{{}},"finish_reason":"{reason}"}}]{empty}}}\n\n')
         if self._usage:
-            found.append(f'{self._head},"choices":[],"usage":{_json(usage_of(self.story))}}}\n\n')
+            found.append(f'{self._head},"choices":[],"usage":{compact_json(usage_of(self.story))}}}\n\n')
         return "".join([*found, "data: [DONE]\n\n"]).encode()
 
     def _frames(self, step: Step) -> Iterator[str]:
         if step.kind == "text":
-            yield self._chunk(f'{{"content":{_json(step.text)}}}')
+            yield self._chunk(f'{{"content":{compact_json(step.text)}}}')
         elif step.call is not None and step.kind != "waits":
-            yield self._chunk(f'{{"reasoning_content":{_json(_line(step))}}}')
+            yield self._chunk(f'{{"reasoning_content":{compact_json(_line(step))}}}')
 
     def _chunk(self, delta: str) -> str:
         return f'{self._head},"choices":[{{"index":0,"delta":{delta}{self._tail}'
@@ -165,8 +166,4 @@ def _rewritten() -> ApiError:
 
 
 def _error(error: ApiError) -> str:
-    return f"data: {_json(error.to_json())}\n\n"
-
-
-def _json(value: Mapping[str, Any] | str) -> str:
-    return json.dumps(value, separators=(",", ":"))  # ASCII: half a character is none, and breaks no frame
+    return f"data: {compact_json(error.to_json())}\n\n"

@@ -20,6 +20,9 @@ PING = b": still here\n\n"
 """A sign of life: a comment, which no client reads."""
 _STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no"}
 PLAIN_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+compact_json = json.JSONEncoder(separators=(",", ":")).encode
+"""JSON without spaces. Made once: `json.dumps` with separators makes an encoder for each call. ASCII: half a character
+is none, and breaks no frame."""
 
 
 class EventStream:
@@ -87,7 +90,7 @@ class JsonAnswer:
     """A JSON object."""
 
     def __init__(self, data: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
-        self.body = json.dumps(data, separators=(",", ":")).encode()
+        self.body = compact_json(data).encode()
         self.status = status
         self.headers = {
             "content-type": "application/json",

@@ -9,13 +9,13 @@ item is added once, done once, and is the same in the object.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .api_error import ApiError
 from .chat_wire import CUT_SHORT
 from .client_tools import call_key
+from .event_stream import compact_json
 from .request_record import RequestRecord
 from .run_moments import Moment
 from .run_story import RunStory, ServedCall, Step
@@ -115,7 +115,7 @@ class ResponseStream:
         if self._message is None:
             yield from self._open_message()
         self._told.append(step.text)
-        yield self._numbered("response.output_text.delta", f'{self._delta},"delta":{_json(step.text)}')
+        yield self._numbered("response.output_text.delta", f'{self._delta},"delta":{compact_json(step.text)}')
 
     def _open_message(self) -> Iterator[Frame]:
         place = len(self.output)
@@ -125,7 +125,7 @@ class ResponseStream:
         yield self._event("response.output_item.added", output_index=place, item=self._message)
         where = {"item_id": self._message["id"], "output_index": place, "content_index": 0}
         # Made once: a delta costs the JSON of its text.
-        self._delta = f'{_json(where)[:-1]},"logprobs":[]'
+        self._delta = f'{compact_json(where)[:-1]},"logprobs":[]'
         yield self._event("response.content_part.added", **where, part=_text_part(""))
 
     def _close_message(self, status: str) -> Iterator[Frame]:
@@ -181,7 +181,7 @@ class ResponseStream:
         yield self._event("response.output_item.done", output_index=place, item=item)
 
     def _event(self, kind: str, **fields: Any) -> Frame:
-        return self._numbered(kind, _json(fields)[:-1])
+        return self._numbered(kind, compact_json(fields)[:-1])
 
     def _numbered(self, kind: str, fields: str) -> Frame:
         """An event of which the fields are written, but for its kind, its number and the last brace."""
@@ -231,7 +231,3 @@ def _usage(story: RunStory) -> dict[str, Any]:
 
 def _text_part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))  # ASCII: half a character is none, and breaks no frame

@@ -120,6 +120,7 @@ class LiveRun:
         """
         place = 0
         self.readers += 1
+        pause = _Pause(heartbeat)
         try:
             while True:
                 moments = self.moments
@@ -128,9 +129,10 @@ class LiveRun:
                     yield news
                 elif self.over:
                     return
-                elif not await self._changed(heartbeat):
+                elif not await pause.ends_with_news(self._news()):
                     yield []
         finally:
+            pause.close()
             self.readers -= 1
 
     async def until_over(self) -> None:
@@ -138,26 +140,51 @@ class LiveRun:
         self.readers += 1
         try:
             while not self.over:
-                await self._changed(60.0)
+                await self._news()
         finally:
             self.readers -= 1
 
-    async def _changed(self, seconds: float) -> bool:
-        """Wait for news, at most so many seconds. True if there are any."""
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[bool] = loop.create_future()
+    def _news(self) -> asyncio.Future[bool]:
+        """Done as soon as there are news."""
+        waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
-        # `asyncio.wait` makes a second future, and is called for each piece of a stream.
-        pause = loop.call_later(seconds, _tell, waiter, False)
-        try:
-            return await waiter
-        finally:
-            pause.cancel()
+        return waiter
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
             _tell(waiter, True)
+
+
+class _Pause:
+    """Ends waits for news that take too long. It has one timer, which is set again where news came before it: a timer
+    for each wait would cost more than what a piece is made of.
+
+    Args:
+        seconds: how long a wait may take.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._seconds = seconds
+        self._waiter: asyncio.Future[bool] | None = None
+        self._since = self._loop.time()
+        self._timer = self._loop.call_later(seconds, self._look)
+
+    async def ends_with_news(self, waiter: asyncio.Future[bool]) -> bool:
+        """Wait. False if there was nothing new for so long."""
+        self._waiter, self._since = waiter, self._loop.time()
+        return await waiter
+
+    def _look(self) -> None:
+        left = self._since + self._seconds - self._loop.time()
+        if left <= 0 and self._waiter is not None:
+            _tell(self._waiter, False)
+        self._timer = self._loop.call_later(left if left > 0 else self._seconds, self._look)
+
+    def close(self) -> None:
+        """Wait no more."""
+        self._timer.cancel()
 
 
 def _tell(waiter: asyncio.Future[bool], news: bool) -> None:
