@@ -137,7 +137,7 @@ def test_processor_time_is_that_of_the_server_and_stops_with_its_work(transforme
     assert server.cpu_seconds() - before - worked < 0.5
 
 
-@pytest.mark.server
+@pytest.mark.soak
 def test_a_second_server_runs_beside_the_first_with_other_weights(
     transformers_server: launch.Server, tiny_model: Path
 ) -> None:

@@ -108,7 +108,7 @@ def test_a_pool_that_is_another_one_there_is_refused_with_the_difference(nodes: 
         asyncio.run(asyncio.wait_for(main(), 180))
 
 
-@both_ways
+@pytest.mark.parametrize("journals", ["shared", pytest.param("streamed", marks=pytest.mark.soak)])
 def test_a_worker_that_is_thought_dead_and_lives_changes_nothing(
     nodes: Any, tmp_path: Path, journals: Journals
 ) -> None:

@@ -182,7 +182,7 @@ def test_the_solver_agrees_with_enumeration_on_levels_that_can_and_cannot_be_sol
     assert min(verdicts.values()) > 30
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @needs_data
 def test_boxoban_levels_are_solved_and_no_position_on_the_way_is_called_lost() -> None:
     solved = checked = limit = 0

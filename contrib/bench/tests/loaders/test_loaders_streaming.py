@@ -49,7 +49,7 @@ def peak_of(path: Path) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".jsonl", ".json"])
+@pytest.mark.parametrize("suffix", [".jsonl", pytest.param(".json", marks=pytest.mark.soak)])
 def test_memory_is_flat_while_many_rows_stream(suffix: str, tmp_path: Path) -> None:
     most = 100_000 if os.environ.get("CONCERTINO_FUZZ") else 25_000
     few, small = peak_of(write(tmp_path / f"few{suffix}", 5_000))

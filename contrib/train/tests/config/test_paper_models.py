@@ -64,7 +64,15 @@ def save(folder: Path, family: str) -> None:
     tokenizer.save_pretrained(folder)
 
 
-@pytest.mark.parametrize("system", ["at-grpo", "gap", "mas-orchestra", "paramanager", "toolorchestra"])
+OFTEN = ("gap", "paramanager")
+"""Loaded at each change, one of each family; `make soak` loads all: each takes ten seconds."""
+SYSTEMS = [
+    pytest.param(system, marks=[] if system in OFTEN else [pytest.mark.soak])
+    for system in ("at-grpo", "gap", "mas-orchestra", "paramanager", "toolorchestra")
+]
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_the_recipe_of_a_paper_loads_the_model_that_it_names(system: str, tmp_path: Path) -> None:
     pytest.importorskip("trl", reason="trl, which has the variants for training, is absent")
     recipe = f"{system}/paper"

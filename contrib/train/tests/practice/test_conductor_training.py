@@ -57,7 +57,7 @@ def apart(one: Any, other: Any) -> float:
     return float(sum(((a - b).detach() ** 2).sum() for a, b in pairs)) ** 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_two_processes_give_the_weights_of_one_that_reads_the_batches_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
     from concertino_train.conductor import training

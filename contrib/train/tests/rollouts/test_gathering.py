@@ -201,6 +201,26 @@ async def test_a_run_that_gives_up_takes_its_question_back() -> None:
     assert (await two.ask(row(2)))[0].sample.ids == (2,)
 
 
+async def test_a_run_that_takes_its_question_back_and_stays_is_waited_for() -> None:
+    batches: list[list[int]] = []
+
+    async def noted(prompts: Sequence[Prompt]) -> list[Answer]:
+        batches.append([prompt.ids[0] for prompt in prompts])
+        return await answers(prompts)
+
+    gatherer = Gatherer(noted, patience=FAR)
+    one, two = gatherer.enter(), gatherer.enter()
+    asked = asyncio.create_task(one.ask(row(1)))
+    await asyncio.sleep(0)
+    asked.cancel()  # by a line that broke
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    other = asyncio.create_task(two.ask(row(2)))
+    await asyncio.sleep(0.02)
+    await asyncio.wait_for(asyncio.gather(one.ask(row(3)), other), FAR / 3)
+    assert batches == [[3, 2]]
+
+
 def test_a_second_in_which_several_things_happen_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr("concertino_train.rollouts.timings.time.monotonic", lambda: clock[0])

@@ -122,9 +122,9 @@ def test_a_run_that_is_not_under_way_here_is_told_so_and_a_failing_policy_fails_
     over_a_line(work)
 
 
-def test_a_line_that_breaks_is_made_again_with_the_same_question() -> None:
+def test_a_line_that_breaks_is_made_again_with_the_same_question_in_the_same_batch() -> None:
     async def work(server: PolicyServer, address: PolicyAddress, gatherer: Gatherer) -> list[Answer]:
-        line = PolicyLine(address)
+        line, began = PolicyLine(address), time.monotonic()
         gatherer._patience = 60
         with server.seated("a", gatherer.enter()), server.seated("b", gatherer.enter()):
             asking = asyncio.create_task(line.seat("a").ask([Prompt((1,), 5, seed=9)]))
@@ -134,6 +134,7 @@ def test_a_line_that_breaks_is_made_again_with_the_same_question() -> None:
             await until(lambda: line._opening is None)
             line.seat("b").leave()  # over no line: nobody is told, and nothing is raised
             (answer,), _ = await asyncio.gather(asking, line.seat("b").ask([Prompt((2,), 5)]))
+            assert time.monotonic() - began < 30  # `b` waited for it
             gatherer.leave(0)
             again = await line.seat("b").ask([Prompt((2,), 5)])
         await line.close()

@@ -103,7 +103,10 @@ class Gatherer:
             return await question.answer
         finally:
             if self._asking.get(number) is question:
+                # It was withdrawn, by a line that broke, say. It is waited for until it is asked again, or is late.
                 del self._asking[number]
+                self._awaited.update({number} & self._seated)
+                self._changed.set()
 
     async def shut(self) -> None:
         """Sample nothing from now on; returns when the batch under way is done. May be called again."""
