@@ -43,7 +43,6 @@ LONGEST = (
     "tests/docs/test_pages.py",
     "contrib/ray/tests/test_ray_runs.py",
     "tests/system/test_conformance_of_plugins.py",
-    "contrib/ray/tests/test_ray_deaths.py",
     "providers/vllm/tests/test_weight_transfer.py",
     "contrib/train/tests/config",
     "contrib/train/tests/trainer",

@@ -27,7 +27,6 @@ KILLS = 10
 """Nodes that die at least: where the machine is busy, runs are ordered until so many have died."""
 
 both_ways = pytest.mark.parametrize("journals", ["shared", "streamed"])
-one_way_often = pytest.mark.parametrize("journals", ["shared", pytest.param("streamed", marks=pytest.mark.soak)])
 
 
 def started(place: str, folder: Path, count: int, seconds: float, journals: str) -> subprocess.Popen[bytes]:
@@ -72,8 +71,8 @@ def check(folder: Path, count: int) -> None:
         assert len(results) == len(set(results)), row["trace"]
 
 
-@one_way_often
-@pytest.mark.slow
+@both_ways
+@pytest.mark.soak
 def test_a_second_driver_goes_on_where_a_killed_one_was(nodes: Any, tmp_path: Path, journals: str) -> None:
     place = f"ray://{nodes.address}"
     (tmp_path / "enough").touch()

@@ -198,7 +198,10 @@ BODIES: dict[str, tuple[bytes, bytes]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", BODIES)
+@pytest.mark.parametrize(
+    "shape",  # the longest only in the soak: its like is "events"
+    [pytest.param(shape, marks=[pytest.mark.soak] if shape == "fragments in one event" else []) for shape in BODIES],
+)
 async def test_the_loop_gets_its_turns_while_a_large_reply_is_read(shape: str) -> None:
     kind, body = BODIES[shape]
 

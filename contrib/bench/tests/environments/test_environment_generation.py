@@ -60,7 +60,7 @@ def test_grids_have_ways_and_the_oracles_are_the_shortest() -> None:
     assert len(lengths) == 1000 // SHARE
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_sudokus_have_one_solution_by_exact_cover() -> None:
     unique = Counter[int]()
     for size, count in ((4, 600), (9, 360), (16, 40)):

@@ -358,7 +358,7 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(tmp_path: Path, monkeypa
     assert [told(rollout) for rollout in there] == [told(rollout) for rollout in here]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_training_on_worker_processes_is_the_one_of_this_process(tmp_path: Path, tiny: Settings) -> None:
     steps = ("trainer.rl.steps=2", "trainer.rl.eval_every=1", "logging.traces.every=1")
     here = run_rl(tiny(*steps))
