@@ -64,8 +64,8 @@ SHORTENED = (
     *("approvals", "tool_search", "crash"),
 )
 """These run with `--quick`: all counts take many minutes, by `python benchmarks/sandbox.py` and so on."""
-TIMES = {"sandbox": ["--only", "S4", "--only", "S5", "--only", "S6"]}
-"""What is speed and memory of a script that has more, which runs with `--all`, or when it is named."""
+SPEED_PARTS = {"sandbox": ["--only", "S4", "--only", "S5", "--only", "S6"]}
+"""Parts of a script that measure speed and memory. Its other parts run with `--all`, or when the script is named."""
 
 
 def output_of(name: str, *options: str) -> str | None:
@@ -112,7 +112,7 @@ def main() -> int:
     rows = scenarios([n for n in SCENARIOS if n in chosen], 1 if options.quick else options.repeat, options.quick)
     others: dict[str, Any] = {}
     for name in (name for name in OTHERS if name in chosen):
-        part = [] if options.all or options.only else TIMES.get(name, [])
+        part = [] if options.all or options.only else SPEED_PARTS.get(name, [])
         printed = output_of(name, *["--quick"][: name in SHORTENED], *part, *["--json"][: options.json])
         others[name] = json.loads(printed) if printed and options.json else printed
     if options.json:

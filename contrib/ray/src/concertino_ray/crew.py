@@ -138,7 +138,7 @@ class Crew:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        # The retired too: their end was one of the tasks.
+        # Retired workers too: the tasks that were ending them are cancelled above.
         left = [hand for node in self._nodes.values() for hand in node.workers | node.retired]
         await asyncio.gather(*(hand.close() for hand in left))
 

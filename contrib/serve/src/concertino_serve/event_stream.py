@@ -21,8 +21,8 @@ PING = b": still here\n\n"
 _STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no"}
 PLAIN_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 compact_json = json.JSONEncoder(separators=(",", ":")).encode
-"""JSON without spaces. Made once: `json.dumps` with separators makes an encoder for each call. ASCII: half a character
-is none, and breaks no frame."""
+"""JSON without spaces. The encoder is made once: `json.dumps` with separators makes one for each call. The output is
+ASCII, so half of a surrogate pair breaks no frame."""
 
 
 class EventStream:
