@@ -29,7 +29,7 @@ def check(seeds: range) -> dict[str, int]:
 
 @pytest.mark.slow
 def test_a_killed_run_with_approvals_ends_as_an_undisturbed_one() -> None:
-    check(range(12))  # the first waits longer than its budget for a handler, the tenth for a process that goes on
+    check(range(12))  # the first waits longer than its budget for a handler, the tenth for a process that continues
 
 
 @pytest.mark.soak

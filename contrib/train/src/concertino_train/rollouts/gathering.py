@@ -103,7 +103,8 @@ class Gatherer:
             return await question.answer
         finally:
             if self._asking.get(number) is question:
-                # The question was withdrawn: its line broke, for example. The run is awaited until it asks again, or is late.
+                # The question was withdrawn; its line broke, for example.
+                # The run is awaited until it asks again, or is late.
                 del self._asking[number]
                 self._awaited.update({number} & self._seated)
                 self._changed.set()
